@@ -30,6 +30,8 @@ from tidegate.observe.telemetry import Telemetry
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.store.local import LocalStore
 
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+
 
 def run_batch(compiled: Compiled, settings: Settings, name: str | None = None) -> StreamingQuery:
     """Run over batch inputs to the end, with a temporary checkpoint."""
@@ -46,7 +48,7 @@ def run_batch(compiled: Compiled, settings: Settings, name: str | None = None) -
             engine = Engine(compiled, checkpoint, settings, query._add_batch)
             engine.jobs.query = name or engine.jobs.query
             with closing(engine):
-                engine.run_batch(compiled.input_frame(), 0, flush=True)
+                engine.run_batch(None, 0, flush=True)
             kept = checkpoint.receipts.read()
         except Exception as error:
             ours = failure_of(error, 0, stream_of=compiled.stream_of)
@@ -76,11 +78,17 @@ def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.set(name, before)
 
 
-def _configure_once(spark: SparkSession, configured: set[str]) -> None:
-    """Set the engine's settings on the clone of the session that Spark made for this query."""
+def _configure_once(spark: SparkSession, configured: set[str], keeps_state: bool) -> None:
+    """Set the engine's settings on the clone of the session that Spark made for this query.
+
+    `keeps_state`: Spark itself keeps state for a stream, whose partitions must stay as they are.
+    """
     if not configured:
         for name, value in _wanted(spark).items():
             spark.conf.set(name, value)
+        if not keeps_state:
+            # Spark's own rules shuffle only partial aggregates, for which two hundred tasks are too many.
+            spark.conf.set(SHUFFLE_PARTITIONS, str(spark.sparkContext.defaultParallelism))
         mark_jobs(spark)
         configured.update(CONF)
 
@@ -121,7 +129,7 @@ def run_stream(
             begun.set()
             ready.wait()
             with query._running(batch):
-                _configure_once(frame.sparkSession, configured)
+                _configure_once(frame.sparkSession, configured, bool(compiled.query_input.run_by_spark))
                 try:
                     engine.run_batch(frame, batch)
                 except Exception as error:
@@ -151,7 +159,7 @@ def run_stream(
             query._end(ended)
 
         leaves = compiled.streams_by_leaf() if settings.goal is not None else []
-        writer = _named(compiled.input_frame().writeStream.foreachBatch(take), name)
+        writer = _named(compiled.query_input.frame().writeStream.foreachBatch(take), name)
         writer = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger)
         bounded = "availableNow" in trigger
         local = LOCAL_CONF if isinstance(checkpoint.store, LocalStore) else {}

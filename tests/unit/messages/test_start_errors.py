@@ -17,7 +17,7 @@ from tidegate.driver.compile.condition_checks import check_utility
 from tidegate.driver.describe import batch_result
 from tidegate.driver.engine.engine import _check_complete
 from tidegate.driver.engine.settings import positive
-from tidegate.driver.frames.observed import _published
+from tidegate.driver.frames import observed
 from tidegate.driver.goal_settings import _refuse_nothing_to_shed, _that_may_repair, loss_bounds
 from tidegate.driver.io import sinks, tables
 from tidegate.driver.start import _run_batch
@@ -126,10 +126,9 @@ def test_an_instance_that_does_not_report_fails_the_batch() -> None:
 
 
 def test_metrics_that_spark_does_not_return_fail_the_batch() -> None:
-    nothing = SimpleNamespace(isDefined=lambda: False)
-    execution = SimpleNamespace(observedMetrics=lambda: SimpleNamespace(get=lambda name: nothing))
-    error = expect("INTERNAL_METRICS_MISSING", lambda: _published(["orders"], execution))
-    assert "'orders'" in str(error)
+    batch: Any = SimpleNamespace(observes=lambda name: True, observed=lambda name: None)
+    error = expect("INTERNAL_METRICS_MISSING", lambda: observed.read(["orders"], batch))
+    assert "orders" in str(error)
 
 
 def test_a_checkpoint_that_moves_on_during_every_read_is_an_error() -> None:

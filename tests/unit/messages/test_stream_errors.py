@@ -89,7 +89,7 @@ def test_a_time_that_is_not_a_timestamp_is_named_with_its_type(monkeypatch: pyte
     node = a_stream(time="cell").write_to("noop").node
     frame = Typed(ts=T.TimestampType(), cell=T.LongType())
     object.__setattr__(node, "frame", frame)
-    error = expect("STREAM_TIME_TYPE_INVALID", lambda: ports.timed(node, False))  # type: ignore[arg-type]
+    error = expect("STREAM_TIME_TYPE_INVALID", lambda: ports.timed(node))  # type: ignore[arg-type]
     assert "'cell': bigint" in str(error)
 
 

@@ -4,46 +4,27 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.api.nodes import Node, Output, Source
 from tidegate.control.watermarks import ClockSettings
 from tidegate.driver.compile import ports
-from tidegate.driver.compile.ports import Lanes
+from tidegate.driver.frames.grafts import Graft
+from tidegate.driver.frames.query_input import QueryInput
 from tidegate.driver.java_collections import java_items
 from tidegate.driver.operators.join import JoinOperator
 from tidegate.driver.operators.match import MatchOperator
 from tidegate.driver.operators.protocol import Operator
-from tidegate.driver.operators.tap import Tap
+from tidegate.driver.operators.tap import Entry, Tap
 from tidegate.driver.operators.union import UnionOperator
 from tidegate.driver.operators.window import WindowOperator
 from tidegate.model.graph import FlowGraph
 from tidegate.model.plan import Plan
 from tidegate.model.times import END_US
-
-
-@dataclass(frozen=True)
-class Observations:
-    """Spark's observed metrics: names in a streaming query, objects in a batch query."""
-
-    #: By observed stream: its rows.
-    streams: dict[str, Observation | str] = field(default_factory=dict)
-    #: By operator: rows that enter a match, if stateless steps before it may drop some.
-    entering: dict[str, Observation | str] = field(default_factory=dict)
-    #: By stream with an `available_at`: when its rows became available.
-    available: dict[str, Observation | str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One part of the input of a query, in the shared layout."""
-
-    frame: DataFrame
-    #: By source that it reads, in Spark's order: its stream, and a frame with its leaves.
-    parts: tuple[tuple[str, DataFrame], ...]
 
 
 @dataclass
@@ -58,15 +39,18 @@ class Compiled:
     #: In topological order.
     operators: list[Operator] = field(default_factory=list)
     taps: dict[int, Tap] = field(default_factory=dict)
-    lanes: Lanes = field(default_factory=Lanes)
     #: Streams whose rows are counted by observed metrics, not by join tasks.
     observed: set[str] = field(default_factory=set)
-    observations: Observations = field(default_factory=Observations)
     #: Streams for which Spark finds times too far ahead, because not only join tasks read them.
     judged_by_spark: set[str] = field(default_factory=set)
     fingerprint: dict[str, Any] = field(default_factory=dict)
-    #: By port of a source, in tag order.
+    #: Readers of streams.
     entries: list[Entry] = field(default_factory=list)
+    #: By stream: its frame with the event time, on which its readers are built.
+    timed_frames: dict[str, DataFrame] = field(default_factory=dict)
+    #: Streams that are kept in a batch, because several readers share their rows.
+    shared: set[str] = field(default_factory=set)
+    _timed: dict[str, Graft] = field(default_factory=dict)
 
     @property
     def joins(self) -> list[JoinOperator]:
@@ -93,8 +77,12 @@ class Compiled:
 
     def newest_us(self, stream: str | None, plan: Plan) -> int:
         """The newest time of a stream that its tasks accept, by the clock of the plan."""
-        ahead_us = None if stream is None else self.sources[stream].max_ahead_us
-        return END_US if ahead_us is None or stream in self.judged_by_spark else plan.now_us + ahead_us
+        return END_US if stream is None or stream in self.judged_by_spark else self.accepted_us(stream, plan)
+
+    def accepted_us(self, stream: str, plan: Plan) -> int:
+        """The newest time of a stream that is not too far ahead of the clock of the plan."""
+        ahead_us = self.sources[stream].max_ahead_us
+        return END_US if ahead_us is None else plan.now_us + ahead_us
 
     def operator_of(self, node: Node) -> Operator | None:
         """The operator of a node; None if the node is not an operator."""
@@ -112,10 +100,21 @@ class Compiled:
         """The operator whose rows an output writes; None if a stream feeds it."""
         return self.operator_of(ports.steps_of(output.node)[0])
 
-    def input_frame(self) -> DataFrame:
-        """The one input of the query: all ports in one union, with a heartbeat when streaming."""
-        beats = [ports.heartbeat(self.spark, self.lanes)] if self.streaming else []
-        return ports.union([*(entry.frame for entry in self.entries), *beats])
+    def finish(self) -> None:
+        """Compile the plans of all readers."""
+        for name, frame in self.timed_frames.items():
+            self._timed[name] = Graft(frame, {name: self.sources[name].frame})
+        for entry in self.entries:
+            entry.graft.check()
+
+    def timed(self, stream: str) -> Graft:
+        """The plan that reads the event time of a stream."""
+        return self._timed[stream]
+
+    @cached_property
+    def query_input(self) -> QueryInput:
+        """The one input of a streaming query."""
+        return QueryInput(self.spark, {name: source.frame for name, source in self.sources.items()})
 
     def stream_of(self, file: str) -> str | None:
         """The stream that reads this file; None if no one stream is known to."""
@@ -124,8 +123,8 @@ class Compiled:
 
     def streams_by_leaf(self) -> list[str]:
         """The stream of each source of the one input, in Spark's order and without the heartbeat."""
-        parts = [part for entry in self.entries for part in entry.parts]
-        return [stream for stream, frame in parts for _ in range(streaming_leaves(frame))]
+        streams = self.query_input.streams.items()
+        return [name for name, frame in streams for _ in range(streaming_leaves(frame))]
 
 
 def streaming_leaves(frame: DataFrame) -> int:

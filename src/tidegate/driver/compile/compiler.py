@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, cast
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Source, StatelessStep, Union, name_of
 from tidegate.driver.compile import ports
-from tidegate.driver.compile.compiled import Compiled, Entry
-from tidegate.driver.compile.counted_streams import judged_by_spark, observed_streams
+from tidegate.driver.compile.compiled import Compiled
+from tidegate.driver.compile.counted_streams import judged_by_spark, observed_streams, shared_streams
 from tidegate.driver.compile.graph_checks import (
     all_streaming_or_none,
     check_columns,
@@ -27,9 +27,9 @@ from tidegate.driver.compile.graph_checks import (
 )
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
-from tidegate.driver.compile.ports import Port
+from tidegate.driver.compile.ports import Lanes, Port
 from tidegate.driver.operators.registry import build
-from tidegate.driver.operators.tap import PortInput, Tap
+from tidegate.driver.operators.tap import Entry, PortInput, Tap
 from tidegate.driver.operators.union import UnionPort
 from tidegate.driver.operators.united import United, inputs_of
 from tidegate.errors import REPORT_BUG, FlowError
@@ -74,8 +74,6 @@ class _Compiler:
         self._timed_operators = graph.needs_time()
         self._sifts = sifts
         self._tags = iter(range(0, 2**15 - 1, 2))
-        #: The ports of sources, projected once all lanes are assigned.
-        self._waiting: list[Callable[[], Entry]] = []
         sources = sources_of(outputs)
         streaming = all_streaming_or_none(sources)
         self.spark = sources[0].frame.sparkSession
@@ -91,7 +89,8 @@ class _Compiler:
             base, _ = ports.steps_of(output.node)
             if compiled.operator_of(base) is None and id(output.node) not in compiled.taps:
                 compiled.taps[id(output.node)] = self._source_tap(output.node)
-        compiled.entries = [build() for build in self._waiting]
+        compiled.shared = shared_streams(compiled)
+        compiled.finish()
         for output in compiled.outputs:
             check_columns(output, visible(self.frame(output.node)))
         compiled.fingerprint = self._fingerprint()
@@ -115,20 +114,27 @@ class _Compiler:
         return name in self._repaired
 
     def port(
-        self, node: Node, stored: Sequence[tuple[str, Column, T.DataType]], code: Column, keyless: Column
+        self,
+        node: Node,
+        stored: Sequence[tuple[str, Column, T.DataType]],
+        code: Column,
+        keyless: Column,
+        lanes: Lanes,
     ) -> PortInput:
         base, steps = ports.steps_of(node)
-        lanes = self.compiled.lanes.assign([kind for _, _, kind in stored])
+        assigned = lanes.assign([kind for _, _, kind in stored])
         stream = base.name if isinstance(base, Source) else None
-        port = Port(next(self._tags), stream, tuple(name for name, _, _ in stored), lanes)
+        port = Port(next(self._tags), stream, tuple(name for name, _, _ in stored), assigned)
         values = [value for _, value, _ in stored]
 
         def project(rows: DataFrame) -> DataFrame:
-            return ports.project(rows, port, self.compiled.lanes, values, code, keyless)
+            return ports.project(rows, port, lanes, values, code, keyless)
 
+        entry = None
         if isinstance(base, Source):
-            self._waiting.append(lambda: _entry(base.name, project(self._entering(base, steps))))
-        return PortInput(node, port, project)
+            source = base
+            entry = self._entry([source], lambda: project(self._behind(source, steps)))
+        return PortInput(node, port, lanes, project, entry)
 
     def tap(
         self,
@@ -141,19 +147,15 @@ class _Compiler:
         return self._source_tap(node, observed_as, without, only) if isinstance(base, Source) else None
 
     def union(self, node: Union, name: str) -> tuple[UnionPort, list[T.StructField]]:
-        tags = [next(self._tags) for _ in node.sources]
+        tags = range(len(node.sources))
         fields = visible(United(node, name, tags, self._timed).frame)
-        lanes = self.compiled.lanes.assign([f.dataType for f in fields])
-        port = Port(tags[0], None, tuple(f.name for f in fields), lanes)
-        values = [F.col(quoted(f.name)) for f in fields]
+        names = [F.col(quoted(field.name)) for field in fields]
 
-        def build() -> Entry:
-            united = United(node, name, tags, lambda source: self._entering(source, ()))
-            row = (united.frame, port, self.compiled.lanes, values, F.lit(0).cast("long"), F.lit(False))
-            return Entry(ports.project(*row, tag=F.col(TAG)), tuple(united.parts))
+        def made() -> DataFrame:
+            return United(node, name, tags, self._timed).frame.select(F.col(TAG), _time(), *names)
 
-        self._waiting.append(build)
-        return UnionPort(port, inputs_of(node)), fields
+        columns = tuple(field.name for field in fields)
+        return UnionPort(self._entry(node.sources, made), columns, inputs_of(node)), fields
 
     # -- outputs that come straight from a source ----------------------------------------------------
 
@@ -173,26 +175,27 @@ class _Compiler:
         kind = base.kind if isinstance(base, Refused) else "rows"
         if kind != "rows":
             steps = []  # Refused rows are selected first; their steps apply afterwards.
-        frame = ports.apply_steps(self._timed(source), steps, repr(source.name))
-        fields = [f for f in visible(frame) if f.name != without and (only is None or f.name in only)]
-        lanes = self.compiled.lanes.assign([f.dataType for f in fields])
-        port = Port(next(self._tags), source.name, tuple(f.name for f in fields), lanes)
-        values = [F.col(quoted(f.name)) for f in fields]
+        frame = self._behind(source, steps)
+        names = [f.name for f in visible(frame) if f.name != without and (only is None or f.name in only)]
 
-        def build() -> DataFrame:
-            rows = (
-                self._measured(source, self._timed(source))
-                if kind != "rows"
-                else self._entering(source, steps)
-            )
-            if observed_as is not None and ports.may_drop(steps):
-                rows = ports.counted(
-                    rows, self._observation(self.compiled.observations.entering, observed_as)
-                )
-            return ports.project(rows, port, self.compiled.lanes, values, F.lit(0).cast("long"), F.lit(False))
+        def made() -> DataFrame:
+            return self._behind(source, steps).select(*[F.col(quoted(name)) for name in names], _time())
 
-        self._waiting.append(lambda: _entry(source.name, build()))
-        return Tap(node, port, source.name, kind)
+        counted_as = observed_as if ports.may_drop(steps) else None
+        entry = self._entry([source], made, usable_only=kind == "rows", counted_as=counted_as)
+        return Tap(node, tuple(names), source.name, kind, entry)
+
+    def _entry(
+        self,
+        sources: Sequence[Source],
+        make: Callable[[], DataFrame],
+        usable_only: bool = True,
+        counted_as: str | None = None,
+    ) -> Entry:
+        timed = {source.name: self._timed(source) for source in sources}
+        entry = Entry(timed, make, usable_only, counted_as)
+        self.compiled.entries.append(entry)
+        return entry
 
     # -- frames and time -----------------------------------------------------------------------------
 
@@ -201,7 +204,7 @@ class _Compiler:
         base, steps = ports.steps_of(node)
         source = base.parent if isinstance(base, Refused) else base
         if isinstance(source, Source):
-            return ports.apply_steps(self._timed(source), steps, repr(source.name))
+            return self._behind(source, steps)
         operator = self.compiled.operator_of(base)
         if operator is None:
             raise FlowError(
@@ -214,35 +217,17 @@ class _Compiler:
         # Rows carry a time only if a later operator needs it.
         return ports.apply_steps(empty, steps, operator.name, timed=self.needs_time(operator.name))
 
-    def _entering(self, source: Source, steps: Sequence[StatelessStep]) -> DataFrame:
-        """Rows of a source behind its steps; counted before them if the tasks cannot count them."""
-        if source.name not in self.compiled.observed:
-            frame = self._measured(source, self._timed(source))
-            return ports.apply_steps(frame, steps, repr(source.name))
-        # One observation per stream: a second one on another branch would count every row twice.
-        if source.name in self.compiled.observations.streams:
-            frame = self._timed(source)
-        else:
-            watch = self._observation(self.compiled.observations.streams, source.name)
-            frame = ports.watched(source, watch, by_spark=source.name in self.compiled.judged_by_spark)
-        frame = self._measured(source, frame).filter(F.col(TIME) != F.lit(BEGINNING_US))
-        return ports.apply_steps(frame, steps, repr(source.name))
-
-    def _measured(self, source: Source, frame: DataFrame) -> DataFrame:
-        """The rows of a source; on the first branch that reads them, `available_at` is observed."""
-        known = self.compiled.observations.available
-        if source.available_at is None or source.name in known:
-            return frame
-        watch = f"{source.name}.available_at"
-        known[source.name] = watch if self.compiled.streaming else Observation(watch)
-        return ports.measured(frame, source, known[source.name])
-
-    def _observation(self, known: dict[str, Observation | str], name: str) -> Observation | str:
-        """Named in a streaming query, an object in a batch one."""
-        return known.setdefault(name, name if self.compiled.streaming else Observation(name))
+    def _behind(self, source: Source, steps: Sequence[StatelessStep]) -> DataFrame:
+        """Rows of a source behind its steps."""
+        return ports.apply_steps(self._timed(source), steps, repr(source.name))
 
     def _timed(self, source: Source) -> DataFrame:
-        return ports.timed(source, by_spark=source.name in self.compiled.judged_by_spark)
+        """The source with its event time; one frame for all readers, because they are put on its plan."""
+        frames = self.compiled.timed_frames
+        if source.name not in frames:
+            ports.check_available(source)
+            frames[source.name] = ports.timed(source)
+        return frames[source.name]
 
     def time_type(self, node: Node) -> T.DataType:
         base, _ = ports.steps_of(node)
@@ -265,5 +250,6 @@ class _Compiler:
         }
 
 
-def _entry(stream: str, frame: DataFrame) -> Entry:
-    return Entry(frame, ((stream, frame),))
+def _time() -> Column:
+    """The event time; steps may have lost it for some rows."""
+    return F.coalesce(F.col(TIME), F.lit(BEGINNING_US)).alias(TIME)

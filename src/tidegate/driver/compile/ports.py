@@ -1,15 +1,11 @@
-"""Ports, where rows enter the engine, and lanes, the typed columns that all ports of a query share.
+"""Ports, where rows enter an operator, and lanes, the typed columns that the ports of an operator share.
 
-Each source becomes a frame with a usable event time beside its columns. Spark runs the stateless steps in
-front of a port, and the port projects the result onto the shared row layout (`worker/runtime/layout.py`). The
-union of all ports is the one input of the query, so there is one offset log. A heartbeat in it triggers
-batches even when no row arrives.
+Each source becomes a frame with a usable event time beside its columns: the time is read before any stateless
+step. A port projects the rows behind the steps onto the row layout of its operator
+(`worker/runtime/layout.py`). All of this is compiled once and runs in the batch (`frames/stream_rows.py`).
 
-Time is read before any stateless step. If no step in front of a port can drop rows, tasks count rows and find
-the newest time at no cost. Otherwise Spark's observed metrics count in front of the steps.
-
-Two streams with three bigint columns each need three bigint lanes, not six nullable columns: half the bytes
-in the shuffle and on the way into Python.
+A join of two inputs with three bigint columns each needs three bigint lanes, not six nullable columns: half
+the bytes in the shuffle and on the way into Python.
 """
 
 from __future__ import annotations
@@ -20,13 +16,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.api.nodes import Node, Source, StatelessStep
 from tidegate.api.streams import HIDDEN
-from tidegate.control.latency import QUANTILE_STEPS
 from tidegate.driver.compile.expression_checks import spark_errors_as
 from tidegate.driver.compile.keys import quoted
 from tidegate.errors import FlowError, TidegateError
@@ -63,12 +58,8 @@ class Lanes:
         return self._types
 
 
-#: Name of the observed quantiles of `available_at`.
-AVAILABLE = "available"
 #: Kinds of steps that neither drop nor multiply rows.
 KEEPS_ROWS = ("select", "with_column", "with_columns", "with_column_renamed", "drop")
-#: Tag of heartbeat rows: no port has it.
-HEARTBEAT = -1
 
 
 @dataclass(frozen=True)
@@ -81,7 +72,7 @@ class Port:
     lanes: tuple[str, ...]
 
 
-def _micros(frame: DataFrame, name: str) -> Column | None:
+def micros(frame: DataFrame, name: str) -> Column | None:
     """A timestamp column in microseconds; one without a time zone is in UTC. None if it is no timestamp."""
     kind, column = frame.schema[name].dataType, F.col(quoted(name))
     if isinstance(kind, T.TimestampType):
@@ -91,64 +82,32 @@ def _micros(frame: DataFrame, name: str) -> Column | None:
     return None
 
 
-def timed(source: Source, by_spark: bool) -> DataFrame:
-    """The source with its event time in microseconds; BEGINNING_US if it cannot be used.
-
-    `by_spark`: times too far ahead of the clock are rejected here. Tasks do it at less cost: Spark compiles
-    its clock into the code, so each batch costs a compilation and runs cold code.
-    """
-    micros = _micros(source.frame, source.time)
-    if micros is None:
+def timed(source: Source) -> DataFrame:
+    """The source with its event time in microseconds; BEGINNING_US if it has none."""
+    time = micros(source.frame, source.time)
+    if time is None:
         raise FlowError(
             f"The time column of stream {source.name!r} is not a timestamp",
             code="STREAM_TIME_TYPE_INVALID",
             got=f"{source.time!r}: {source.frame.schema[source.time].dataType.simpleString()}",
             do="Convert it before tg.stream, for example with to_timestamp or timestamp_micros",
         )
-    usable = micros.isNotNull()
-    if by_spark and source.max_ahead_us is not None:
-        usable = usable & (micros <= F.unix_micros(F.current_timestamp()) + F.lit(source.max_ahead_us))
-    frame: DataFrame = source.frame.withColumn(TIME, F.when(usable, micros).otherwise(F.lit(BEGINNING_US)))
+    frame: DataFrame = source.frame.withColumn(TIME, F.coalesce(time, F.lit(BEGINNING_US)))
     return frame
 
 
-def watched(source: Source, observation: Observation | str, by_spark: bool) -> DataFrame:
-    """The source, counted in front of its steps; `by_spark` as in `timed`."""
-    frame = timed(source, by_spark)
-    usable = F.col(TIME) != F.lit(BEGINNING_US)
-    return frame.observe(
-        observation,
-        F.count(F.lit(1)).alias("offered"),
-        F.count_if(~usable).alias("rejected"),
-        F.max(F.when(usable, F.col(TIME))).alias("seen_us"),
-    )
-
-
-def measured(frame: DataFrame, source: Source, observation: Observation | str) -> DataFrame:
-    """The rows of a source, with an observation of when they became available.
-
-    It is one text with quantiles of the column in microseconds, null if all of it is. The sketch has ten
-    times the resolution of these quantiles, so they are exact to a tenth of a step.
-    """
+def check_available(source: Source) -> None:
+    """Raise if `available_at` is no timestamp."""
     name = source.available_at
-    assert name is not None
-    micros = _micros(frame, name)
-    if micros is None:
-        raise FlowError(
-            f"available_at of stream {source.name!r} is not a timestamp",
-            code="STREAM_AVAILABLE_AT_TYPE",
-            got=f"{name!r}: {frame.schema[name].dataType.simpleString()}",
-            why="The latency of a row is counted from this time",
-            do="Convert it, for example with to_timestamp or timestamp_millis, or leave out available_at=…",
-        )
-    shares = [step / QUANTILE_STEPS for step in range(QUANTILE_STEPS + 1)]
-    quantiles = F.percentile_approx(micros, shares, 10 * QUANTILE_STEPS)
-    return frame.observe(observation, F.array_join(quantiles.cast("array<string>"), ",").alias(AVAILABLE))
-
-
-def counted(frame: DataFrame, observation: Observation | str) -> DataFrame:
-    """The rows of a frame, counted."""
-    return frame.observe(observation, F.count(F.lit(1)).alias("rows"))
+    if name is None or micros(source.frame, name) is not None:
+        return
+    raise FlowError(
+        f"available_at of stream {source.name!r} is not a timestamp",
+        code="STREAM_AVAILABLE_AT_TYPE",
+        got=f"{name!r}: {source.frame.schema[name].dataType.simpleString()}",
+        why="The latency of a row is counted from this time",
+        do="Convert it, for example with to_timestamp or timestamp_millis, or leave out available_at=…",
+    )
 
 
 def steps_of(node: Node) -> tuple[Node, list[StatelessStep]]:
@@ -231,17 +190,6 @@ def project(
         F.coalesce(F.col(TIME), F.lit(BEGINNING_US)).alias(TIME),
         F.coalesce(spread, F.lit(0)).cast("long").alias(CODE),
         *[given.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in lanes.types.items()],
-    )
-
-
-def heartbeat(spark: SparkSession, lanes: Lanes) -> DataFrame:
-    """A row a second that belongs to no port."""
-    beats = spark.readStream.format("rate").option("rowsPerSecond", 1).option("numPartitions", 1).load()
-    return beats.select(
-        F.lit(HEARTBEAT).cast("short").alias(TAG),
-        F.lit(BEGINNING_US).alias(TIME),
-        F.lit(0).cast("long").alias(CODE),
-        *[F.lit(None).cast(kind).alias(name) for name, kind in lanes.types.items()],
     )
 
 

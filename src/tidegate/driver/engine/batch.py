@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -11,6 +11,7 @@ from tidegate.control.actuators.join_shedding import Worth
 from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.latency import Availability
 from tidegate.driver.engine.match_counts import Entered
+from tidegate.driver.frames.stream_rows import StreamRows
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.progress import LatencyProgress
@@ -35,16 +36,16 @@ class BatchDone:
     """A batch after the passes that have run so far."""
 
     plan: Plan
+    rows: StreamRows
     before: Manifest
     after: Manifest
     #: Of the pass over its rows, and of all passes.
     reports: list[TaskReport]
     settled: list[TaskReport]
     matched: list[MatchReport]
-    #: By stream: what Spark observed in front of the steps, and the same corrected by the matches.
-    raw: Mapping[str, Observed]
+    #: By stream: what Spark observed in front of the steps, corrected by the matches.
     seen: dict[str, Observed]
-    #: Rows that entered matches.
+    #: Rows that entered the flow, its matches and its unions.
     entered: Entered
     #: Late rows by stream, for streams that no join or window counts.
     late: dict[str, int]

@@ -235,7 +235,7 @@ class Controllers:
         """The receipt of a batch; its state for the next one goes into the manifest."""
         missing = self.dropping.missing(done.plan, done.before, done.after)
         estimated = self.estimating.estimated(done.plan, done.before, done.after)
-        rows = counted(done.raw, done.entered, done.late)
+        rows = counted(done.entered, done.late)
         outcome = BatchOutcome(
             done.plan,
             done.before,

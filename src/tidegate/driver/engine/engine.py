@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.api.nodes import Output
 from tidegate.control import planning
@@ -44,6 +44,7 @@ from tidegate.driver.frames import observed
 from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.pass_frames import build_pass
 from tidegate.driver.frames.passes import Pass, Reports
+from tidegate.driver.frames.stream_rows import StreamRows
 from tidegate.driver.io import linked_output, sinks
 from tidegate.driver.io.availability import Availabilities
 from tidegate.driver.io.read_limits import ReadLimits
@@ -77,6 +78,8 @@ CONF = {
     # Output is read back at once and dropped, so compression would cost more than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.inMemoryColumnarStorage.batchSize": "65536",
+    # The engine runs the plans of the streams itself, as ordinary batches (`frames/query_input.py`).
+    "spark.sql.streaming.unsupportedOperationCheck": "false",
 }
 #: The first batches of a run are not representative: Java and Python still load and compile.
 COLD_BATCHES = 3
@@ -111,6 +114,8 @@ class Engine:
         self._times = Timings()
         self._awake_us = self._now_us()
         self._frame_cache = FrameCache()
+        #: Where passes run: the clone of the user's session that Spark makes for a streaming query.
+        self._session: SparkSession = compiled.spark
         self._staging = Staging.of(compiled, checkpoint.store)
         self._work_orders = WorkOrders(compiled, checkpoint.store.url, self._staging)
         #: The time that Spark needs around a batch, and the duration of the last batch without it.
@@ -144,25 +149,27 @@ class Engine:
             self._now_us(),
         )
 
-    def run_batch(self, frame: DataFrame, batch: int, flush: bool = False) -> None:
-        """One batch, from plan to manifest."""
+    def run_batch(self, frame: DataFrame | None, batch: int, flush: bool = False) -> None:
+        """One batch, from plan to manifest. `frame`: as Spark passes it; None in a batch run."""
         # 1. Already done: Spark died between our manifest and its own commit.
         if is_done(batch, self.manifest.batch):
             return
         with self.jobs.within(batch):
             self._run_batch(frame, batch, flush)
 
-    def _run_batch(self, frame: DataFrame, batch: int, flush: bool) -> None:
+    def _run_batch(self, frame: DataFrame | None, batch: int, flush: bool) -> None:
         started = self._clock()
         self._times = Timings()
         passes: list[Pass] = []
+        with self._times.timed("input"):
+            rows = StreamRows(self.compiled, frame, self.query)
         try:
             # 2. The plan.
             with self._times.timed("plan"):
-                plan = self._plan(frame, batch, flush)
+                plan = self._plan(rows, batch, flush)
             self._step("planned", batch)
             # 3. and 4. Rows.
-            done = self._run_rows(frame, plan, passes)
+            done = self._run_rows(rows, plan, passes)
             # 5. More passes.
             self._settle(done, passes)
             self._repair_all(done, passes)
@@ -177,7 +184,6 @@ class Engine:
         finally:
             for one in passes:
                 one.release()
-            self._skew_scan.release()
         telemetry["timings"] = dict(self._times.seconds)
         telemetry["duration_seconds"] = self._clock() - started
         self._measure_outside(telemetry["duration_seconds"])
@@ -187,33 +193,36 @@ class Engine:
         """Release what was sent to workers; no batch may follow."""
         self._work_orders.close()
 
-    def _plan(self, frame: DataFrame, batch: int, flush: bool) -> Plan:
+    def _plan(self, rows: StreamRows, batch: int, flush: bool) -> Plan:
         known = self.checkpoint.plans.read(batch)
         if known is not None:
             return known
         moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold)
         self.jobs.next("initial skew scan")
         with self._times.timed("look"):
-            seen = self._skew_scan.at(frame, self.manifest)
+            seen = self._skew_scan.at(rows, self.manifest)
         plan = self.controllers.plan(batch, self.manifest, moment, self._times, seen)
         self._step("planning", batch)
         self.checkpoint.plans.write(plan)
         self.controllers.matching.publish(plan)
         return plan
 
-    def _run_rows(self, frame: DataFrame, plan: Plan, passes: list[Pass]) -> BatchDone:
+    def _run_rows(self, rows: StreamRows, plan: Plan, passes: list[Pass]) -> BatchDone:
         """The pass over the rows of the batch."""
         matching = self.controllers.matching
-        reports, matched = self._run_pass(frame, plan, self.manifest, passes)
-        raw = observed.read(self.compiled.observations.streams, self.query)
-        entered = matching.entered(raw, self.query, self.manifest)
+        rows.begin(plan)
+        self._session = rows.session
+        reports, matched = self._run_pass(rows, plan, self.manifest, passes)
+        # These may be the first to read a stream, so they come before the counts of Spark.
+        united, tapped_late = passes[0].united(plan), passes[0].late(plan)
+        raw = observed.read(self.compiled.observed, rows)
+        entered = replace(matching.entered(raw, rows, self.manifest), united=united)
         seen = matching.judged(raw, plan, matched)
-        entered = replace(entered, united=passes[0].united(plan.watermarks_us))
-        late = passes[0].late(plan.watermarks_us) | matching.late(matched) | self._late_in_unions(entered)
+        late = tapped_late | matching.late(matched) | self._late_in_unions(entered)
         self._step("materialised", plan.batch)
         after = self._after(self.manifest, plan, reports, seen)
         done = BatchDone(
-            plan, self.manifest, after, reports, list(reports), matched, raw, seen, entered, late
+            plan, rows, self.manifest, after, reports, list(reports), matched, seen, entered, late
         )
         joins = self.settings.overload
         if joins is not None and joins.shed.utility is not None:
@@ -270,7 +279,9 @@ class Engine:
         with self._times.timed("intake"):
             done.taken = self._taken(done.after, telemetry["offered"])
         with self._times.timed("latency"):
-            done.available = self._availabilities.of(telemetry["offered"], self.query, int(started * 1e6))
+            done.available = self._availabilities.of(
+                telemetry["offered"], done.rows, self.query, int(started * 1e6)
+            )
         done.latency = self.latency(done, self._clock())
         self.controllers.learn(done, busy_seconds, self._is_cold, self._times)
         telemetry["latency"] = to_plain(done.latency)
@@ -325,13 +336,13 @@ class Engine:
         self._last_duration = duration
         self._batches_run += 1
 
-    def _run_pass(self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
+    def _run_pass(self, rows: StreamRows | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
         with self._times.timed("build"):
             waits = any(any(operator.unmatched) for operator in self._operators.values())
             again = plan.repair.repair_all or (plan.settle_after and waits)
             passing = self.controllers.dropping.passing(plan)
             works = self._work_orders.of(plan, before, passing, self.controllers.watching)
-            one = build_pass(self.compiled, frame, works, again, self._frame_cache)
+            one = build_pass(self.compiled, rows, self._session, works, again, self._frame_cache)
         passes.append(one)
         self.jobs.next(", ".join(one.results) or "count rows")
         with self._times.timed("run"):
@@ -366,7 +377,7 @@ class Engine:
         files = self._staged(passes, output)
         if files and folder is not None and linked_output.publish(files, folder, plan.batch):
             return
-        frames = [f for one in passes if (f := one.rows(output, plan.watermarks_us, gaps)) is not None]
+        frames = [f for one in passes if (f := one.rows(output, plan, gaps)) is not None]
         rows = frames[0]
         for more in frames[1:]:
             rows = rows.unionAll(more)

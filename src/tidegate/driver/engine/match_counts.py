@@ -13,6 +13,7 @@ from tidegate.driver.compile.compiled import (
     Compiled,
 )
 from tidegate.driver.frames import observed
+from tidegate.driver.frames.stream_rows import StreamRows
 from tidegate.driver.io import source_sifters
 from tidegate.driver.io.source_sifters import SourceSifters
 from tidegate.model.graph import Reader
@@ -23,8 +24,10 @@ from tidegate.model.reports import MatchReport, Observed
 
 @dataclass(frozen=True)
 class Entered:
-    """Rows that entered matches and unions in one batch."""
+    """Rows that entered the flow, its matches and its unions in one batch."""
 
+    #: By stream that Spark counts: what it observed in front of the steps.
+    arrived: Mapping[str, Observed]
     #: By match of a source: rows in front of its sifter, here or at the source.
     rows: Mapping[str, int]
     #: By match whose sifter runs at the sources: rows that arrived here.
@@ -53,9 +56,11 @@ class Matching:
         """Publish the sifters of a plan to the sources that run them."""
         self._sources.publish(plan)
 
-    def entered(self, seen: Mapping[str, Observed], query: Any, before: Manifest) -> Entered:
+    def entered(self, seen: Mapping[str, Observed], batch: StreamRows, before: Manifest) -> Entered:
         """The rows that entered, from the observations of Spark and the counts of the sources."""
-        counts = observed.read_counts(self._compiled.observations.entering, query)
+        taps = {one.name: one.tap for one in self._compiled.matches if one.tap is not None}
+        counted = [name for name, tap in taps.items() if tap.entry.counted_as is not None]
+        counts = observed.read_counts(counted, batch)
         rows = {
             name: counts[name] if name in counts else seen[stream].offered - seen[stream].rejected
             for name, stream in self._streams.items()
@@ -64,7 +69,7 @@ class Matching:
         offered, dropped = at_sources = self._sources.counted()
         since = source_sifters.since
         everywhere = {**rows, **since(before, source_sifters.CONTROL, offered)}
-        return Entered(everywhere, rows, at_sources, since(before, source_sifters.DROPPED, dropped))
+        return Entered(seen, everywhere, rows, at_sources, since(before, source_sifters.DROPPED, dropped))
 
     def judged(
         self, seen: Mapping[str, Observed], plan: Plan, reports: Sequence[MatchReport]
@@ -109,11 +114,11 @@ class Matching:
         return {source_sifters.CONTROL: dict(offered), source_sifters.DROPPED: dict(dropped)}
 
 
-def counted(seen: Mapping[str, Observed], entered: Entered, late: Mapping[str, int]) -> Counted:
+def counted(entered: Entered, late: Mapping[str, int]) -> Counted:
     """The counts of Spark, sifters and sources in a batch."""
     return Counted(
-        arrived={name: one.offered for name, one in seen.items()},
-        rejected={name: one.rejected for name, one in seen.items()},
+        arrived={name: one.offered for name, one in entered.arrived.items()},
+        rejected={name: one.rejected for name, one in entered.arrived.items()},
         entered=entered.here,
         at_sources=entered.dropped_at_sources,
         late=late,

@@ -1,9 +1,9 @@
 """The initial skew scan: counts the keys of a query's first rows before any of them is stored.
 
 `control/balance/skew_scan.py` explains why. It is one small job without a shuffle: each task reports how many
-rows of each port every partition gets, and the heavy keys (`route/key_counts.py`). The batch is persisted for
-the pass that follows, so that sources are read and observed once. A run with a single batch skips the scan,
-because it would cost more than it saves.
+rows of each port every partition gets, and the heavy keys (`route/key_counts.py`). A task reads its first
+rows only, so the scan of a large batch costs no more than that of a small one. A run with a single batch
+skips the scan, because it would cost more than it saves.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame
-
 from tidegate.control.balance import balancing
 from tidegate.control.balance.balancing import BalanceSettings
+from tidegate.driver.compile import ports
 from tidegate.driver.compile.compiled import Compiled
+from tidegate.driver.frames.stream_rows import StreamRows
 from tidegate.model.manifest import Manifest
 from tidegate.route.key_counts import SideCount, SideSeen
 from tidegate.worker.runtime.key_scan import KeyScan
@@ -29,38 +28,33 @@ class SkewScan:
 
     def __init__(self, compiled: Compiled, settings: BalanceSettings):
         self._settings = settings
-        #: By join: the tags of its two ports.
-        self._ports = {
-            join.name: tuple(side.port.tag for side in join.inputs)
+        #: By join: its two inputs.
+        self._joins = {
+            join.name: join.inputs
             for join in compiled.joins
             if compiled.streaming and all(side.from_source for side in join.inputs)
         }
-        self._kept: DataFrame | None = None
 
-    def at(self, given: DataFrame, manifest: Manifest) -> dict[str, tuple[SideSeen, SideSeen]]:
+    def at(self, batch: StreamRows, manifest: Manifest) -> dict[str, tuple[SideSeen, SideSeen]]:
         """The key counts of the batch, for joins without state whose placement can use them."""
-        ports = {
-            name: self._ports[name]
+        joins = {
+            name: self._joins[name]
             for name in balancing.scans_keys_first(self._settings, manifest)
-            if name in self._ports
+            if name in self._joins
         }
-        tags = {tag for both in ports.values() for tag in both}
-        if not tags:
+        sides = [side for both in joins.values() for side in both]
+        frames = [frame for side in sides if side.entry and (frame := batch.scanned(side.entry)) is not None]
+        if not frames:
             return {}
-        self._kept = given.persist(StorageLevel.MEMORY_AND_DISK)
+        tags = {side.port.tag for side in sides}
         counting = KeyScan(frozenset(tags), self._settings.partitions)
-        reports = given.select(TAG, TIME, CODE).mapInArrow(counting, f"{REPORT} string").collect()
+        scanned = ports.union([frame.select(TAG, TIME, CODE) for frame in frames])
+        reports = scanned.mapInArrow(counting, f"{REPORT} string").collect()
         seen = _added_up([json.loads(row[REPORT]) for row in reports], tags, self._settings.partitions)
         if any(side.partitions.any() for side in seen.values()):
-            self._ports = {}
-        sides = {name: (seen[left], seen[right]) for name, (left, right) in ports.items()}
-        return {name: both for name, both in sides.items() if any(side.partitions.any() for side in both)}
-
-    def release(self) -> None:
-        """Unpersist the batch."""
-        if self._kept is not None:
-            self._kept.unpersist()
-            self._kept = None
+            self._joins = {}
+        found = {name: (seen[left.port.tag], seen[right.port.tag]) for name, (left, right) in joins.items()}
+        return {name: both for name, both in found.items() if any(side.partitions.any() for side in both)}
 
 
 def _added_up(

@@ -4,7 +4,7 @@
          ▲           ▲          ▲
          │           │          └ window2 computes the windows that an output keeps, exactly
          │           └ window1 computes the windows that kept windows of window2 need
-         └ rows that no kept window needs are marked right after the scan, and only counted
+         └ rows that no kept window needs are dropped in front of the user's steps, and only counted
 
 `control/actuators/window_dropping.py` decides; this module turns decisions into values for tasks and SQL.
 """

@@ -1,70 +1,88 @@
-"""Reads what Spark observed in front of the stateless steps of a stream: rows, rejected rows, newest time.
+"""Reads what Spark counted while a batch ran: rows, rejected rows, newest time.
 
-In a streaming query the numbers belong to the execution of the running batch, which calls `foreachBatch`.
-Spark publishes them after the batch, too late for the manifest. They are complete when the action is done, so
-they are read from the execution itself.
+Spark publishes observed metrics after the batch, too late for the manifest. They are complete when the action
+is done, so they are read from the execution itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 
-from tidegate.driver.compile.ports import AVAILABLE
+from tidegate.driver.frames.stream_rows import (
+    AVAILABLE,
+    OFFERED,
+    REJECTED,
+    ROWS,
+    SEEN,
+    StreamRows,
+    available_count,
+    stream_count,
+)
 from tidegate.errors import BatchFailed
 from tidegate.model.reports import MatchReport, Observed
 from tidegate.model.times import BEGINNING_US
 
-#: A number of one observation, by its name.
-Number = Callable[[str], Any]
+
+def read(streams: Iterable[str], batch: StreamRows) -> dict[str, Observed]:
+    """The numbers of all observed streams."""
+    found = {}
+    for stream in streams:
+        name = stream_count(stream)
+        if batch.observes(name):
+            number = _numbers(name, batch.observed(name))
+            found[stream] = Observed(number(OFFERED), number(REJECTED), number(SEEN))
+        else:
+            found[stream] = Observed(0, 0, None)
+    return found
 
 
-def read(observations: Mapping[str, Observation | str], query: Any) -> dict[str, Observed]:
-    """The numbers of all observed streams; `query` is the Java streaming query, None in a batch run."""
-    return {
-        name: Observed(number("offered"), number("rejected"), number("seen_us"))
-        for name, number in _numbers(observations, query).items()
-    }
-
-
-def read_counts(observations: Mapping[str, Observation | str], query: Any) -> dict[str, int]:
+def read_counts(names: Iterable[str], batch: StreamRows) -> dict[str, int]:
     """Rows counted behind stateless steps, by name."""
-    return {name: number("rows") for name, number in _numbers(observations, query).items()}
+    return {name: _numbers(name, batch.observed(name))(ROWS) if batch.observes(name) else 0 for name in names}
 
 
-def read_available(observations: Mapping[str, Observation | str], query: Any) -> dict[str, list[int]]:
+def read_available(streams: Iterable[str], batch: StreamRows) -> dict[str, list[int]]:
     """By stream with an `available_at`: its quantiles in microseconds; none if all of it is null."""
-    if query is None:
-        texts = {name: number(AVAILABLE) for name, number in _numbers(observations, None).items()}
-    else:
-        texts = {name: _said_of(one, query) for name, one in observations.items()}
-    return {name: [int(moment) for moment in text.split(",")] for name, text in texts.items() if text}
+    found = {}
+    for stream in streams:
+        text = _available(available_count(stream), batch)
+        if text:
+            found[stream] = [int(moment) for moment in text.split(",")]
+    return found
 
 
-def _said_of(observation: Observation | str, query: Any) -> str | None:
+def _available(name: str, batch: StreamRows) -> str | None:
     """The text of an observation; None if Spark does not report it."""
+    if not batch.observes(name):
+        return None
     try:
-        row = query.streamingQuery().lastExecution().observedMetrics().get(observation)
-        text: str | None = row.get().getAs(AVAILABLE) if row.isDefined() else None
+        number = batch.observed(name)
     except Py4JError:
         return None
+    text: str | None = None if number is None else number(AVAILABLE)
     return text
 
 
-def read_entered(names: Mapping[str, str], frame: DataFrame) -> dict[str, Observed]:
-    """By operator: what Spark counted while this frame was collected; tasks report rejected rows.
+def dropped_rows(names: Sequence[str], batch: StreamRows | None, whole: DataFrame | None) -> list[Observed]:
+    """What Spark counted of rows that were dropped in front of the tasks; `whole`: the frame of the action.
 
     A stage that Spark runs again, because a machine with its output was lost, is counted twice. Then too many
     rows are reported as offered and dropped.
     """
-    numbers = _published(names.values(), frame._jdf.queryExecution())
-    found = {}
-    for operator, name in names.items():
-        rows, seen_us = numbers[name]("rows"), numbers[name]("seen_us")
-        found[operator] = Observed(rows, 0, None if seen_us == BEGINNING_US else seen_us)
+    found = []
+    for name in names:
+        if batch is not None and batch.observes(name):
+            number = batch.observed(name)
+        else:
+            row = None if whole is None else whole._jdf.queryExecution().observedMetrics().get(name)
+            number = row.get().getAs if row is not None and row.isDefined() else None
+        numbers = _numbers(name, number)
+        seen_us = numbers(SEEN)
+        found.append(Observed(numbers(ROWS), 0, None if seen_us == BEGINNING_US else seen_us))
     return found
 
 
@@ -88,29 +106,12 @@ def counted_by(matched: Sequence[MatchReport]) -> Observed:
     return Observed(received, sum(report.rejected for report in matched), max(times, default=None))
 
 
-def _numbers(observations: Mapping[str, Observation | str], query: Any) -> dict[str, Number]:
-    """The numbers of each observation, in a streaming or a batch run."""
-    if not observations:
-        return {}
-    if query is None:
-        return {
-            name: watch.get.__getitem__ for name, watch in observations.items() if not isinstance(watch, str)
-        }
-    return _published(observations, query.streamingQuery().lastExecution())
-
-
-def _published(names: Iterable[str], execution: Any) -> dict[str, Number]:
-    """The numbers of each observation, from a Java query execution."""
-    metrics = execution.observedMetrics()
-    found = {}
-    for name in names:
-        row = metrics.get(name)
-        if not row.isDefined():
-            raise BatchFailed(
-                f"Spark returned no metrics of {name!r}",
-                code="INTERNAL_METRICS_MISSING",
-                why="The watermark cannot advance without them, so nothing was committed",
-                do="Start the query again; if this repeats, report it with this message and Spark's log",
-            )
-        found[name] = row.get().getAs
-    return found
+def _numbers(name: str, number: Any) -> Any:
+    if number is None:
+        raise BatchFailed(
+            f"Spark returned no metrics of {name!r}",
+            code="INTERNAL_METRICS_MISSING",
+            why="The watermark cannot advance without them, so nothing was committed",
+            do="Start the query again; if this repeats, report it with this message and Spark's log",
+        )
+    return number

@@ -9,15 +9,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.api.nodes import Node
 from tidegate.driver.compile import ports
-from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames.frame_cache import FrameCache
+from tidegate.driver.frames.stream_rows import FrontDrop, Step, StreamRows
 from tidegate.model.times import BEGINNING_US
-from tidegate.worker.runtime.layout import CELL, REPORT, TAG, TIME
+from tidegate.worker.runtime.layout import CELL, REPORT, TIME
 
 if TYPE_CHECKING:
     from tidegate.driver.compile.compiled import Compiled
     from tidegate.driver.operators.protocol import Operator
-    from tidegate.driver.operators.tap import Tap
+    from tidegate.driver.operators.tap import Entry, Tap
 
 
 @dataclass
@@ -25,39 +25,58 @@ class PassInput:
     """The inputs of a pass; each operator that has run adds its results."""
 
     compiled: Compiled
-    #: The rows of the batch in the shared layout; None in a pass without new rows.
-    given: DataFrame | None
+    #: The rows of the batch; None in a pass without new rows.
+    batch: StreamRows | None
+    #: The session in which the pass runs.
+    spark: SparkSession
     #: More passes may follow, so tasks identify their instance by markers.
     again: bool
     cache: FrameCache
     #: By operator that has run: its results and reports.
     results: dict[str, DataFrame] = field(default_factory=dict)
-    #: By operator whose dropped rows reach no task: the name of Spark's count of all its rows.
-    counted: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def spark(self) -> SparkSession:
-        return self.compiled.spark
+    #: By operator: the names of Spark's counts of its rows that reach no task.
+    dropped: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def one_reader(self) -> bool:
         """Whether only one operator reads the rows of the batch."""
         return len(self.compiled.operators) == 1 and not self.compiled.taps
 
-    def entering(self, tap: Tap, usable_only: bool) -> DataFrame | None:
-        """Rows of a tap in this pass, including late ones; None in a pass without new rows."""
-        return None if self.given is None else entering(self.given, tap, usable_only)
+    def port(self, entry: Entry) -> DataFrame | None:
+        """Rows that enter an operator in its own layout; None if there are no new ones."""
+        return None if self.batch is None else self.batch.new(entry)
 
-    def upstream(self, node: Node, timed: bool = False) -> DataFrame | None:
+    def entering(
+        self,
+        tap: Tap,
+        usable_only: bool = False,
+        front: FrontDrop | None = None,
+        behind: Step | None = None,
+    ) -> DataFrame | None:
+        """Rows of a tap with the columns of its stream and their time, including late ones; None in a pass
+        without new rows. `front`, `behind`: what it drops in front of its steps, and behind them."""
+        if self.batch is None:
+            return None
+        usable = f"{TIME} != {BEGINNING_US}L"
+
+        def chosen(rows: DataFrame) -> DataFrame:
+            rows = rows.where(usable) if usable_only else rows
+            return rows if behind is None else behind(rows)
+
+        return self.batch.entry(tap.entry, front, chosen)
+
+    def upstream(self, node: Node, timed: bool = False, front: FrontDrop | None = None) -> DataFrame | None:
         """The rows of an operator behind its stateless steps; None if it has none in this pass.
 
-        `timed`: the steps must keep the event time.
+        `timed`: the steps must keep the event time. `front`: what is dropped in front of them.
         """
         base, steps = ports.steps_of(node)
         operator = self.compiled.operator_of(base)
         if operator is None or operator.name not in self.results:
             return None
         frame = result(operator, self.results[operator.name]).drop(CELL)
+        if front is not None:
+            frame = front.of(frame)
         if timed:
             return ports.apply_steps(frame, steps, "an operator")
         for step in steps:
@@ -73,12 +92,3 @@ def result(operator: Operator, results: DataFrame, staged: bool = False) -> Data
     rows = results if staged else results.where(f"{REPORT} IS NULL").drop(REPORT)
     # After the reports are removed: a condition in Python must never get a row of nulls.
     return operator.shown(rows)
-
-
-def entering(frame: DataFrame, tap: Tap, usable_only: bool = True) -> DataFrame:
-    """Rows of one port with the columns of its stream and their time, including late ones."""
-    columns = zip(tap.port.lanes, tap.port.columns, strict=True)
-    mine = f"{TAG} = {tap.port.tag}"
-    if usable_only:
-        mine += f" AND {TIME} != {BEGINNING_US}L"
-    return frame.where(mine).selectExpr(*[f"{lane} AS {quoted(name)}" for lane, name in columns], TIME)

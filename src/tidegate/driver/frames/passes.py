@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Column, DataFrame
@@ -17,33 +17,30 @@ from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames import observed
 from tidegate.driver.frames.drop_frames import in_gap
 from tidegate.driver.frames.pass_input import result
+from tidegate.driver.frames.stream_rows import StreamRows
 from tidegate.driver.io.staging import read_staged
 from tidegate.driver.operators.protocol import Operator
 from tidegate.driver.operators.tap import Tap
+from tidegate.driver.sql_text import data
 from tidegate.model.graph import Reader
+from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, Observed, TaskReport, reports_in
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
-from tidegate.worker.runtime.layout import CELL, REPAIRED, REPORT, TAG, TIME
+from tidegate.worker.runtime.layout import CELL, REPAIRED, REPORT, TIME
 
 
-def tapped(frame: DataFrame, tap: Tap, late_before_us: Mapping[str, int]) -> DataFrame:
-    """Rows of one port with the columns of its stream."""
-    mine = frame.where(F.col(TAG) == F.lit(tap.port.tag))
-    usable = F.col(TIME) != F.lit(BEGINNING_US)
-    late = is_late(tap, late_before_us)
-    kept = {"rows": usable & ~late, "late": late, "rejected": ~usable}[tap.kind]
-    named = [F.col(lane).alias(name) for name, lane in zip(tap.port.columns, tap.port.lanes, strict=True)]
-    return mine.where(kept).select(*named)
-
-
-def is_late(tap: Tap, late_before_us: Mapping[str, int]) -> Column:
-    """Whether a row belongs to this port and has a usable time below its stream's watermark."""
-    # A plain literal would cost a compilation in every batch. An array that is indexed by a column (which is
-    # 0 for these rows) is data to the compiled code.
-    mark = F.get(F.array(F.lit(late_before_us[tap.stream])), F.col(TAG).cast("int") - F.lit(tap.port.tag))
-    mine = (F.col(TAG) == F.lit(tap.port.tag)) & (F.col(TIME) != F.lit(BEGINNING_US))
-    return mine & (F.col(TIME) < mark)
+def tapped(rows: DataFrame, tap: Tap, compiled: Compiled, plan: Plan) -> DataFrame:
+    """Rows of a tap, as the plan judges them."""
+    newest_us, late_before_us = compiled.accepted_us(tap.stream, plan), plan.watermarks_us[tap.stream]
+    usable = f"({TIME} != {BEGINNING_US}L AND {TIME} <= {data(newest_us, 'bigint')})"
+    on_time = f"{TIME} >= {data(late_before_us, 'bigint')}"
+    kept = {
+        "rows": f"{usable} AND {on_time}",
+        "late": f"{usable} AND NOT {on_time}",
+        "rejected": f"NOT {usable}",
+    }
+    return rows.where(kept[tap.kind]).select(*[F.col(quoted(name)) for name in tap.columns])
 
 
 Reports = tuple[list[TaskReport], list[MatchReport]]
@@ -63,13 +60,13 @@ class Pass:
     """The frames of one pass; `release` frees their memory."""
 
     compiled: Compiled
-    input: DataFrame | None
+    batch: StreamRows | None
     results: dict[str, DataFrame]
     held: list[DataFrame]
     #: By operator whose tasks stage its results. Spark persists all other results.
     staging: Mapping[str, Staged] = field(default_factory=dict)
-    #: By window aggregate whose dropped rows reach no task: the name of Spark's count of all its rows.
-    counted: Mapping[str, str] = field(default_factory=dict)
+    #: By window aggregate: the names of Spark's counts of its rows that reach no task.
+    dropped: Mapping[str, Sequence[str]] = field(default_factory=dict)
     #: By operator that stages: its files.
     staged: dict[str, list[str]] = field(default_factory=dict)
     _read_back: set[str] = field(default_factory=set)
@@ -78,13 +75,11 @@ class Pass:
         """The action: materialise everything and return the reports of all tasks."""
         silent = {union.name for union in self.compiled.unions}
         frames = [self._reports(name) for name in self.results if name not in silent]
-        if not frames and self.input is not None:
-            self.input.count()
         whole = ports.union(frames) if frames else None
         stateful, matches = _collected(whole)
-        if self.counted and whole is not None:
-            for name, all_rows in observed.read_entered(self.counted, whole).items():
-                stateful = _with_dropped(stateful, name, all_rows)
+        for name, counts in self.dropped.items():
+            for rows in observed.dropped_rows(counts, self.batch, whole):
+                stateful = _with_dropped(stateful, name, rows)
         reports: list[TaskReport | MatchReport] = [*stateful, *matches]
         for name, one in self.staging.items():
             files = [report.staged for report in reports if report.operator == name]
@@ -96,9 +91,7 @@ class Pass:
         # Tasks that stage their results return only reports.
         return frame if operator in self.staging else frame.where(f"{REPORT} IS NOT NULL").select(REPORT)
 
-    def rows(
-        self, output: Output, late_before_us: Mapping[str, int], gaps: GapTable | None = None
-    ) -> DataFrame | None:
+    def rows(self, output: Output, plan: Plan, gaps: GapTable | None = None) -> DataFrame | None:
         """The rows that an output writes; None if this pass has no such rows.
 
         `gaps`: starts of windows that this output drops.
@@ -116,10 +109,11 @@ class Pass:
             hides = any(name.startswith(HIDDEN) for name in frame.columns)
             if not steps and not hides and output.repair_column is None:
                 return frame
-        elif self.input is None:
-            return None
         else:
-            frame = tapped(self.input, self.compiled.taps[id(node)], late_before_us)
+            tap = self.compiled.taps[id(node)]
+            if self.batch is None:
+                return None
+            frame = tapped(self.batch.entry(tap.entry), tap, self.compiled, plan)
             steps = steps if isinstance(base, Refused) else []
         for step in steps:
             frame = step.apply(frame)
@@ -142,26 +136,31 @@ class Pass:
             found[join.name] = {row[CELL]: float(row["worth"] or 0.0) for row in rows}
         return found
 
-    def late(self, late_before_us: Mapping[str, int]) -> dict[str, int]:
-        """Late rows of streams that enter no operator, so that no task counts them."""
+    def late(self, plan: Plan) -> dict[str, int]:
+        """Late rows of tapped streams that enter no operator, so that no task counts them."""
         counted = {stream for operator in self.compiled.operators for stream in operator.streams}
-        # A tap of refused rows lies in front of all steps, so its count takes precedence.
-        taps = sorted(self.compiled.taps.values(), key=lambda tap: tap.kind != "rows")
-        chosen = {tap.stream: tap for tap in taps if tap.stream not in counted}
-        if self.input is None or not chosen:
-            return {}
-        counts = [F.count_if(is_late(tap, late_before_us)).alias(name) for name, tap in chosen.items()]
-        row = self.input.agg(*counts).collect()[0]
-        return {name: int(row[name]) for name in chosen}
+        streams = sorted({tap.stream for tap in self.compiled.taps.values()} - counted)
+        counts = {}
+        for stream in streams if self.batch is not None else ():
+            rows = None if self.batch is None else self.batch.kept(stream)
+            if self.batch is not None and rows is not None:
+                late = (
+                    f"{self.batch.usable(stream)} AND {TIME} < {data(plan.watermarks_us[stream], 'bigint')}"
+                )
+                counts[stream] = rows.agg(F.count_if(F.expr(late)).alias("late"))
+        return dict.fromkeys(streams, 0) | _one_row_each(counts)
 
-    def united(self, late_before_us: Mapping[str, int]) -> dict[Reader, tuple[int, int]]:
+    def united(self, plan: Plan) -> dict[Reader, tuple[int, int]]:
         """By input of a union: its rows, and the late ones among them."""
-        unions = self.compiled.unions
-        if self.input is None or not unions:
-            return {}
-        row = self.input.agg(*[one for union in unions for one in union.counts(late_before_us)]).collect()[0]
-        inputs = [reader for union in unions for reader in union.readers((), drops=False)]
-        return dict(zip(inputs, zip(row[::2], row[1::2], strict=True), strict=True))
+        found: dict[Reader, tuple[int, int]] = {}
+        for union in self.compiled.unions if self.batch is not None else ():
+            inputs = list(union.readers((), drops=False))
+            rows = None if self.batch is None else self.batch.new(union.entry.entry)
+            counts = [0] * 2 * len(inputs)
+            if rows is not None:
+                counts = list(rows.agg(*union.counts(plan.watermarks_us)).collect()[0])
+            found |= dict(zip(inputs, zip(counts[::2], counts[1::2], strict=True), strict=True))
+        return found
 
     def _result(self, operator: Operator) -> DataFrame:
         """The rows of an operator, read back if its tasks staged them."""
@@ -175,6 +174,8 @@ class Pass:
         return result(operator, self.results[name], staged)
 
     def release(self) -> None:
+        if self.batch is not None:
+            self.batch.release()
         for frame in self.held:
             frame.unpersist()
         for files in self.staged.values():
@@ -182,25 +183,32 @@ class Pass:
                 os.remove(file)
 
 
-def _with_dropped(reports: list[TaskReport], operator: str, entered: Observed) -> list[TaskReport]:
+def _with_dropped(reports: list[TaskReport], operator: str, dropped: Observed) -> list[TaskReport]:
     """Rows dropped in front of an operator are added to the report of its first instance."""
-    dropped = entered.offered - sum(
-        report.rows.offered[0] for report in reports if report.operator == operator
-    )
     return [
         replace(
             report,
             rows=replace(
                 report.rows,
-                offered=(report.rows.offered[0] + dropped, 0),
-                dropped=(report.rows.dropped[0] + dropped, 0),
-                seen_us=(entered.seen_us, None),
+                offered=(report.rows.offered[0] + dropped.offered, 0),
+                dropped=(report.rows.dropped[0] + dropped.offered, 0),
+                seen_us=(_newest(report.rows.seen_us[0], dropped.seen_us), None),
             ),
         )
         if report.operator == operator and not report.instance
         else report
         for report in reports
     ]
+
+
+def _newest(*times: int | None) -> int | None:
+    return max((one for one in times if one is not None), default=None)
+
+
+def _one_row_each(frames: Mapping[str, DataFrame]) -> dict[str, int]:
+    """The one number in each of these frames, in one job."""
+    named = [frame.select(F.lit(name).alias("name"), "late") for name, frame in frames.items()]
+    return {row["name"]: int(row["late"]) for row in ports.union(named).collect()} if named else {}
 
 
 def _collected(frame: DataFrame | None) -> Reports:

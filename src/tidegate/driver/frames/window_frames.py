@@ -4,10 +4,10 @@ With about as many groups as rows, partial aggregation is left to the tasks. Col
 are not shuffled (`worker/window/received.py`). Rows of windows of rows are never aggregated: each carries its
 time and a hash of the row, which give its position.
 
-Late rows, rows without a usable time, rows that no kept window needs and rows that sampling dropped are
-aggregated in separate groups without a key, so the same pass counts them and no window contains them. TAG
-holds the outcome of a row. Without partial aggregation, dropped rows do not reach the shuffle: Spark counts
-all rows in front of it, and finds their newest time.
+Rows that no kept window needs are dropped and counted in front of the user's steps. Late rows, rows without a
+usable time and rows that sampling left out are aggregated in separate groups without a key, so the same pass
+counts them and no window contains them. TAG holds the outcome of a row. Without partial aggregation, rows
+that were left out do not reach the shuffle: Spark counts them, and finds their newest time.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tidegate.driver.frames.drop_frames import in_gap
 from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.routing_frames import instance_of
 from tidegate.driver.frames.sample_frames import left_out_sql, share_sql
+from tidegate.driver.frames.stream_rows import FrontDrop
 from tidegate.driver.sql_text import data, distinguished
 from tidegate.model.times import BEGINNING_US
-from tidegate.window.drop.gap_table import GapTable
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
 from tidegate.worker.runtime.layout import (
@@ -74,19 +74,32 @@ def only_markers(spark: SparkSession, window: WindowOperator, work: WindowWork) 
     )
 
 
-def counts_dropped(work: WindowWork) -> bool:
-    """Whether rows are dropped in front of the shuffle, so that no task counts them."""
-    return _single(work) and (_gaps(work) is not None or work.shares is not None)
+def dropped_in_front(work: WindowWork) -> FrontDrop | None:
+    """Rows that no kept window needs, which are dropped before the user's steps; None: there are none."""
+    if work.gaps is None or not any(work.gaps.cells):
+        return None
+    usable = f"{TIME} != {BEGINNING_US}L AND {TIME} <= {data(work.newest_us, 'bigint')}"
+    on_time = f"{usable} AND {TIME} >= {data(work.late_before_us, 'bigint')}"
+    return FrontDrop(_front_count(work), f"({on_time} AND {in_gap(work.gaps)})", f"({usable})")
 
 
-def count_name(operator: str) -> str:
-    """The name of Spark's count of rows in front of an operator."""
-    return f"rows of {operator}"
+def drop_counts(work: WindowWork) -> list[str]:
+    """The names under which Spark counts rows of a window aggregate that reach no task."""
+    in_front = [] if dropped_in_front(work) is None else [_front_count(work)]
+    return [*in_front, *([_sampling_count(work)] if _drops_sampled(work) else [])]
 
 
-def _gaps(work: WindowWork) -> GapTable | None:
-    """Times that no kept window needs; None if there are none, so that rows are not tested in vain."""
-    return work.gaps if work.gaps is not None and any(work.gaps.cells) else None
+def _front_count(work: WindowWork) -> str:
+    return f"dropped in front of {work.layout.operator}"
+
+
+def _sampling_count(work: WindowWork) -> str:
+    return f"not sampled by {work.layout.operator}"
+
+
+def _drops_sampled(work: WindowWork) -> bool:
+    """Whether rows that sampling leaves out are dropped here, because nothing aggregates them."""
+    return _single(work) and work.shares is not None
 
 
 def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
@@ -104,13 +117,6 @@ def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: F
 
     judged = _judged(rows, window, work, cache)
     return judged.select(*cache.get(("of rows", work.layout.operator), made))
-
-
-def _counted(rows: DataFrame, work: WindowWork) -> DataFrame:
-    """The same rows, counted by Spark in total; counting by outcome would compute the outcome twice."""
-    usable = F.expr(f"{TIME} <= {data(work.newest_us, 'bigint')}")
-    seen = F.max(F.when(usable, F.col(TIME))).alias("seen_us")
-    return rows.observe(count_name(work.layout.operator), F.count(F.lit(1)).alias("rows"), seen)
 
 
 def _added_up(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
@@ -133,23 +139,19 @@ def _added_up(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: 
 
 def _judged(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
     """Rows with their outcome, pane or hash, key, and the arguments of all aggregates."""
-    if counts_dropped(work):
-        rows = _counted(rows, work)
     fate = (
         f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {data(work.newest_us, 'bigint')} THEN {REJECTED} "
         f"WHEN {TIME} < {data(work.late_before_us, 'bigint')} THEN {LATE} "
     )
-    gaps = _gaps(work)
-    if gaps is not None:
-        fate += f"WHEN {in_gap(gaps)} THEN {DROPPED} "
     if work.shares is not None:
         group = [(_canonical(rows.schema[name]), rows.schema[name].dataType) for name in work.layout.by]
         rows = rows.withColumn(SHARE, F.expr(share_sql(work.shares, _code(group))))
         fate += f"WHEN {left_out_sql(rows, work.seed, work.state.batch)} THEN {DROPPED} "
     fate += f"ELSE {ON_TIME} END"
     judged = rows.withColumn(TAG, F.expr(f"cast({fate} as short)"))
-    if counts_dropped(work):
-        judged = judged.where(F.col(TAG) != F.lit(DROPPED))
+    if _drops_sampled(work):
+        dropped = FrontDrop(_sampling_count(work), f"{TAG} = {DROPPED}", f"{TAG} != {REJECTED}")
+        judged = dropped.of(judged)
     single, weighed = _single(work), work.shares is not None
     shape = ("needed", work.layout.operator, single)
     needed = cache.get(shape, lambda: _needed(rows, window, single, weighed))

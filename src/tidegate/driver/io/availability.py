@@ -24,6 +24,7 @@ from py4j.protocol import Py4JError
 from tidegate.control.latency import Availability
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.frames import observed
+from tidegate.driver.frames.stream_rows import StreamRows
 from tidegate.driver.io.file_log import FileLog, LoggedFile, is_file_source, leaf_sources
 from tidegate.driver.java_collections import java_items
 
@@ -39,22 +40,24 @@ class Availabilities:
         #: By stream that only file sources feed: their logs; None before the first batch.
         self._logs: dict[str, list[FileLog]] | None = None
 
-    def of(self, offered: Mapping[str, int], query: Any, started_us: int) -> list[Availability]:
+    def of(
+        self, offered: Mapping[str, int], rows: StreamRows, query: Any, started_us: int
+    ) -> list[Availability]:
         """For every stream with its rows; `query`: the Java streaming query, None in a batch run.
 
         `started_us`: when the batch began, in case Spark does not say when its trigger did.
         """
-        records = observed.read_available(self._compiled.observations.available, query)
+        records = observed.read_available(offered, rows)
         batch = None if query is None else _RunningBatch(query, started_us)
         logs = {} if batch is None else self._known_logs(batch)
         found = []
-        for name, rows in offered.items():
+        for name, number in offered.items():
             if records.get(name):
-                found.append(Availability.of_quantiles(rows, records[name]))
+                found.append(Availability.of_quantiles(number, records[name]))
             elif batch is None:
-                found.append(Availability.at("trigger", rows, started_us))
+                found.append(Availability.at("trigger", number, started_us))
             else:
-                found.append(_by_source(rows, batch, logs.get(name)))
+                found.append(_by_source(number, batch, logs.get(name)))
         return found
 
     def _known_logs(self, batch: _RunningBatch) -> dict[str, list[FileLog]]:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Join, Node, StatelessStep, name_of
+from tidegate.api.nodes import Join, StatelessStep, name_of
 from tidegate.control.balance.balancing import Balanced
 from tidegate.control.receipts.ledger import RANDOM_DROP, WINDOW_DROP
 from tidegate.control.repair.debts import Needs
@@ -46,7 +46,7 @@ from tidegate.window.drop import network
 from tidegate.window.spec import SIZE_MAX_US
 from tidegate.worker.join.task import JoinInstance
 from tidegate.worker.join.work import JoinWork
-from tidegate.worker.runtime.layout import CODE, MARKER, REPAIRED, TAG, TIME, JoinLayout, SideLayout
+from tidegate.worker.runtime.layout import MARKER, REPAIRED, TIME, JoinLayout, SideLayout
 from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import by_instance
 
@@ -148,25 +148,18 @@ class JoinOperator(Operator):
         In a union of several operators or passes the number of Spark's task is not the instance, so markers
         carry it.
         """
-        lanes = sorted({lane for side in self.inputs for lane in side.port.lanes}, key=lambda n: int(n[1:]))
-        columns = [TAG, TIME, CODE, *lanes]
         frames = []
-        alone = rows.one_reader
-        from_sources = [side.port.tag for side in self.inputs if side.from_source]
-        if rows.given is not None and from_sources:
-            tags = [tag + keyless for tag in from_sources for keyless in (0, 1)]
-            # Each step on a data frame is analysed in every batch, so steps without effect are avoided.
-            mine = f"{TAG} IN ({', '.join(map(str, tags))})"
-            frames.append(rows.given if alone else rows.given.where(mine).selectExpr(*columns))
         for side in self.inputs:
-            upstream = rows.upstream(side.node, timed=True)
-            if upstream is not None:
-                frames.append(side.project(upstream).select(*columns))
-        if not (frames and alone and not rows.again):
-            session = frames[0].sparkSession if frames else rows.spark
-            key = ("markers", self.name, instances, bool(frames))
-            all_lanes = rows.compiled.lanes
-            frames.append(rows.cache.get(key, lambda: _markers(session, all_lanes, columns, instances)))
+            if side.entry is not None:
+                entering = rows.port(side.entry)
+            else:
+                upstream = rows.upstream(side.node, timed=True)
+                entering = None if upstream is None else side.project(upstream)
+            if entering is not None:
+                frames.append(entering)
+        if not (frames and rows.one_reader and not rows.again):
+            key, lanes = ("markers", self.name, instances), self.inputs[LEFT].lanes
+            frames.append(rows.cache.get(key, lambda: _markers(rows.spark, lanes, instances)))
         return ports.union(frames)
 
     # -- called by sinks ------------------------------------------------------------------------------
@@ -195,9 +188,10 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
     check_times(node, left, right)
     columns = output_columns(node, left, right, keys, timed=builder.needs_time(name))
     where = residual_condition(node, left, right, keys)
+    lanes = Lanes()
     sides = (
-        _input(node, node.left, left, keys, LEFT, builder),
-        _input(node, node.right, right, keys, RIGHT, builder),
+        _input(node, left, keys, LEFT, builder, lanes),
+        _input(node, right, keys, RIGHT, builder, lanes),
     )
     shown = [c for c in columns if c[0].left is not None or node.how not in ("left_semi", "left_anti")]
     whole = spark_schema(shown)
@@ -233,21 +227,22 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
     return JoinOperator(node, layout, sides, schema, whole, where, (candidates, wide))
 
 
-def _input(join: Join, node: Node, frame: DataFrame, keys: Keys, side: int, builder: Builder) -> PortInput:
+def _input(join: Join, frame: DataFrame, keys: Keys, side: int, builder: Builder, lanes: Lanes) -> PortInput:
+    node = join.inputs[side]
     stored = stored_columns(frame, time_name(node), keys, side)
     code = keys.code(side) if join.keys else spreading_code(join, frame)
-    return builder.port(node, stored, code, keys.is_null(side) | is_null(join.condition, side))
+    return builder.port(node, stored, code, keys.is_null(side) | is_null(join.condition, side), lanes)
 
 
 def _side(port: Port) -> SideLayout:
     return SideLayout(port.tag, port.stream, port.columns, port.lanes)
 
 
-def _markers(session: SparkSession, lanes: Lanes, columns: list[str], instances: int) -> DataFrame:
+def _markers(session: SparkSession, lanes: Lanes, instances: int) -> DataFrame:
     """One row per instance that gives its task the instance number, also without other rows."""
     numbers = session.range(0, instances, 1, 1).withColumn(TIME, F.lit(BEGINNING_US))
     nothing = Port(MARKER, None, (), ())
-    return ports.project(numbers, nothing, lanes, (), F.col("id"), F.lit(False)).select(*columns)
+    return ports.project(numbers, nothing, lanes, (), F.col("id"), F.lit(False))
 
 
 def join_work(layout: JoinLayout, plan: Plan, before: Manifest, state: StateOrder) -> JoinWork:

@@ -78,24 +78,26 @@ class MatchOperator(Operator):
 
     def frame(self, rows: PassInput, work: MatchWork) -> DataFrame | None:
         """No shuffle: tasks take the rows as they come."""
-        tried = self._entering(rows)
+        tried = self._entering(rows, work)
         if tried is None:
             return None
-        if work.sifter is not None:
-            tried = (
-                sifted(tried, work)
-                if self.node.sample_column is None
-                else marked(tried, self.node.sample_column)
-            )
         schema = self.schema if work.stage_root is None else REPORTS
         return tried.mapInArrow(by_partition(match_task, work, TaskContext.get), schema)
 
-    def _entering(self, rows: PassInput) -> DataFrame | None:
-        """The input rows; None in a pass without new rows if a stream feeds it."""
+    def _entering(self, rows: PassInput, work: MatchWork) -> DataFrame | None:
+        """The rows that pass the sifter; None in a pass without new rows if a stream feeds it."""
+
+        def sift(tried: DataFrame) -> DataFrame:
+            if work.sifter is None:
+                return tried
+            mark = self.node.sample_column
+            return sifted(tried, work) if mark is None else marked(tried, mark)
+
         if self.tap is None:
-            return rows.upstream(self.node.parent)
+            tried = rows.upstream(self.node.parent)
+            return None if tried is None else sift(tried)
         # If Spark has not counted rows without a usable time, the tasks do.
-        return rows.entering(self.tap, usable_only=self.tap.stream in rows.compiled.observed)
+        return rows.entering(self.tap, self.tap.stream in rows.compiled.observed, behind=sift)
 
     def listed(self, work: MatchWork) -> str | None:
         return QUERY_NAME if work.lists_queries else None

@@ -21,6 +21,7 @@ from pyspark.sql import types as T
 
 from tidegate.api.nodes import Node, OperatorNode, Output, StatelessStep, Union
 from tidegate.control.balance.balancing import Balanced
+from tidegate.driver.compile.ports import Lanes
 from tidegate.driver.frames.drop_frames import Passing
 from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.operators.tap import PortInput, Tap
@@ -199,9 +200,14 @@ class Builder(Protocol):
         ...
 
     def port(
-        self, node: Node, stored: Sequence[tuple[str, Column, T.DataType]], code: Column, keyless: Column
+        self,
+        node: Node,
+        stored: Sequence[tuple[str, Column, T.DataType]],
+        code: Column,
+        keyless: Column,
+        lanes: Lanes,
     ) -> PortInput:
-        """Add a port: rows of a node enter as columns of the shared layout, with a key code."""
+        """Add a port: rows of a node enter with a key code and as lanes, which an operator's ports share."""
         ...
 
     def tap(
@@ -215,5 +221,5 @@ class Builder(Protocol):
         ...
 
     def union(self, node: Union, name: str) -> tuple[UnionPort, list[T.StructField]]:
-        """Add the one port of a union; and its visible columns."""
+        """Add the entry of a union; and its visible columns."""
         ...

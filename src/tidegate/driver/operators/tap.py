@@ -1,14 +1,38 @@
-"""How rows of a source enter: taps, which pass by all joins, and the inputs of operators."""
+"""How rows of streams enter: entries, taps, which pass by all joins, and the inputs of operators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 
 from tidegate.api.nodes import Node
-from tidegate.driver.compile.ports import Port
+from tidegate.driver.compile.ports import Lanes, Port
+from tidegate.driver.frames.grafts import Graft
+
+
+@dataclass(eq=False)
+class Entry:
+    """One reader of streams: its steps and columns as a plan over the timed streams, compiled once."""
+
+    #: By stream: its timed frame, on which `make` builds.
+    timed: Mapping[str, DataFrame]
+    #: The rows as the reader gets them; called when all lanes are known.
+    make: Callable[[], DataFrame]
+    #: Rows without a usable time do not enter, if Spark counts the stream.
+    usable_only: bool = True
+    #: The name under which Spark counts rows behind the steps; None: it does not.
+    counted_as: str | None = None
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(self.timed)
+
+    @cached_property
+    def graft(self) -> Graft:
+        return Graft(self.make(), self.timed)
 
 
 @dataclass(frozen=True)
@@ -16,9 +40,10 @@ class Tap:
     """Rows of a source that pass by all joins: on-time rows of a node, or refused rows."""
 
     node: Node
-    port: Port
+    columns: tuple[str, ...]
     stream: str
     kind: str
+    entry: Entry
 
 
 @dataclass(frozen=True)
@@ -27,8 +52,11 @@ class PortInput:
 
     node: Node
     port: Port
+    lanes: Lanes
     project: Callable[[DataFrame], DataFrame]
+    #: None: another operator feeds it.
+    entry: Entry | None
 
     @property
     def from_source(self) -> bool:
-        return self.port.stream is not None
+        return self.entry is not None

@@ -1,12 +1,12 @@
 """The union operator: rows of several streams as one. Spark passes them on, without tasks or a shuffle.
 
-All its inputs enter through one port, with a tag for each, so that late rows are dropped and counted by the
+All its inputs enter through one entry, with a tag for each, so that late rows are dropped and counted by the
 watermark of their own stream. Operators behind it get rows that are not late in any stream, as from another
 operator.
 
-    orders ─▶ steps ─▶ tag 4 ─┐
-                              ├─▶ unionByName ─▶ one port ─▶ rows on time ─▶ joins, windows, matches, outputs
-    more   ─▶ steps ─▶ tag 6 ─┘
+    orders ─▶ steps ─▶ tag 0 ─┐
+                              ├─▶ unionByName ─▶ one entry ─▶ rows on time ─▶ joins, windows, matches, outputs
+    more   ─▶ steps ─▶ tag 1 ─┘
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pyspark.sql import types as T
 
 from tidegate.api.nodes import Union
 from tidegate.driver.compile.keys import quoted
-from tidegate.driver.compile.ports import Port
 from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.operators.protocol import BatchOrder, Builder, Operator
+from tidegate.driver.operators.tap import Entry
 from tidegate.model.graph import Reader
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop import network
@@ -31,16 +31,12 @@ from tidegate.worker.runtime.layout import REPORT, TAG, TIME
 
 @dataclass(frozen=True)
 class UnionPort:
-    """Where the rows of a union enter: one port, whose rows have the tag of their input."""
+    """Where the rows of a union enter: one entry, whose rows have the number of their input as a tag."""
 
-    port: Port
-    #: By input: its source, and whether no stateless step lies between. Its tag is that of the port plus
-    #: twice its number.
+    entry: Entry
+    columns: tuple[str, ...]
+    #: By input: its source, and whether no stateless step lies between.
     inputs: tuple[tuple[str, bool], ...]
-
-    @property
-    def tags(self) -> range:
-        return range(self.port.tag, self.port.tag + 2 * len(self.inputs), 2)
 
 
 @dataclass(frozen=True)
@@ -80,25 +76,23 @@ class UnionOperator(Operator):
         return UnionWork(tuple(order.late_before_us(source) for source in feeding))
 
     def frame(self, rows: PassInput, work: UnionWork) -> DataFrame | None:
-        if rows.given is None:
+        if rows.batch is None:
             return None
-        port, tags = self.entry.port, self.entry.tags
-        named = [f"{lane} AS {quoted(name)}" for lane, name in zip(port.lanes, port.columns, strict=True)]
-        usable = f"{TAG} >= {tags.start} AND {TAG} < {tags.stop} AND {TIME} != {BEGINNING_US}L"
-        on_time = rows.given.where(usable).where(~self._is_late(work.late_before_us))
+        entered = rows.batch.entry(self.entry.entry)
+        named = [quoted(name) for name in self.entry.columns]
+        on_time = entered.where(f"{TIME} != {BEGINNING_US}L").where(~self._is_late(work.late_before_us))
         return on_time.selectExpr(*named, TIME, f"CAST(NULL AS STRING) AS {REPORT}")
 
     def counts(self, late_before_us: Mapping[str, int]) -> list[Column]:
         """By input: its rows, and the late ones among them; all as columns of one aggregate."""
         late = self._is_late([late_before_us[source] for source, _ in self.entry.inputs])
-        mine = [F.col(TAG) == F.lit(tag) for tag in self.entry.tags]
+        mine = [F.col(TAG) == F.lit(number) for number in range(len(self.entry.inputs))]
         return [one for rows in mine for one in (F.count_if(rows), F.count_if(rows & late))]
 
     def _is_late(self, late_before_us: Sequence[int]) -> Column:
         """Whether a row of this union is below the watermark of its stream."""
-        # An array that is indexed by a column is data to the compiled code; see `frames/passes.is_late`.
-        number = F.expr(f"cast(({TAG} - {self.entry.port.tag}) / 2 as int)")
-        return F.col(TIME) < F.get(F.array(*map(F.lit, late_before_us)), number)
+        # An array that is indexed by a column is data to the compiled code; see `sql_text.data`.
+        return F.col(TIME) < F.get(F.array(*map(F.lit, late_before_us)), F.col(TAG).cast("int"))
 
 
 def build_union(node: Union, name: str, builder: Builder) -> UnionOperator:

@@ -19,8 +19,6 @@ class United:
     """The frame of a union. `enter`: gives the rows of a source, with their time."""
 
     def __init__(self, node: Union, name: str, tags: Sequence[int], enter: Callable[[Source], DataFrame]):
-        #: By input, in order: its stream and its frame.
-        self.parts: list[tuple[str, DataFrame]] = []
         self._name, self._tags, self._enter = name, iter(tags), enter
         _check_times(node)
         self.frame = self._united(node)
@@ -44,7 +42,6 @@ class United:
             return ports.apply_steps(self._united(base), steps, repr(name_of(base)), tagged=True)
         assert isinstance(base, Source)
         frame = ports.apply_steps(self._enter(base), steps, repr(base.name))
-        self.parts.append((base.name, frame))
         return frame.withColumn(TAG, F.lit(next(self._tags)).cast("short"))
 
 

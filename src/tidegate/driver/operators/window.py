@@ -24,7 +24,7 @@ from tidegate.driver.compile.window_schema import (
     window_schema,
 )
 from tidegate.driver.frames.pass_input import PassInput
-from tidegate.driver.frames.window_frames import count_name, counts_dropped, only_markers, partials
+from tidegate.driver.frames.window_frames import drop_counts, dropped_in_front, only_markers, partials
 from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
 from tidegate.driver.operators.tap import Tap
 from tidegate.model.graph import OperatorTraits, Reader
@@ -113,9 +113,9 @@ class WindowOperator(Operator):
 
     def frame(self, rows: PassInput, work: WindowWork) -> DataFrame:
         """Partial aggregation, one shuffle by instance number, then the kernels."""
-        taken = self._entering(rows)
-        if taken is not None and counts_dropped(work):
-            rows.counted[self.name] = count_name(self.name)
+        taken = self._entering(rows, work)
+        if taken is not None:
+            rows.dropped[self.name] = drop_counts(work)
         placed = (
             partials(taken, self, work, rows.cache)
             if taken is not None
@@ -128,11 +128,14 @@ class WindowOperator(Operator):
         """The constructor of a task from work order, instance and attempt."""
         return WindowInstance
 
-    def _entering(self, rows: PassInput) -> DataFrame | None:
-        """The input rows; None in a pass without any."""
+    def _entering(self, rows: PassInput, work: WindowWork) -> DataFrame | None:
+        """The input rows without those that no kept window needs; None in a pass without any."""
+        front = dropped_in_front(work)
         if self.tap is None:
-            return rows.upstream(self.node.parent)
-        return rows.entering(self.tap, usable_only=False)
+            return rows.upstream(self.node.parent, front=front)
+        if rows.batch is None or rows.batch.new(self.tap.entry, front) is None:
+            return None
+        return rows.batch.entry(self.tap.entry, front)
 
 
 def build_window(

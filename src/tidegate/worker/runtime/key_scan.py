@@ -1,4 +1,8 @@
-"""Counts the keys of the first batch, in the tasks (the initial skew scan)."""
+"""Counts the keys of the first batch, in the tasks (the initial skew scan).
+
+A task stops after `MOST_ROWS` rows, so that the scan of a backlog costs no more than that of a small batch.
+What follows in a partition usually has later times, so counts and their time span shrink alike.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,8 @@ from tidegate.model.times import BEGINNING_US
 from tidegate.route.key_counts import SideCount
 from tidegate.worker.runtime.layout import REPORT
 
-#: Rows per chunk. Chunks bound the memory of a task, even with a backlog of days.
-CHUNK_ROWS = 250_000
+#: The most rows that a task reads.
+MOST_ROWS = 250_000
 
 
 class KeyScan:
@@ -25,7 +29,7 @@ class KeyScan:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         counts = {tag: SideCount(self._partitions) for tag in self._tags}
-        for tag, time_us, code in _chunks(batches):
+        for tag, time_us, code in _first(batches):
             for one, count in counts.items():
                 mine = np.flatnonzero((tag == one) & (time_us != BEGINNING_US))
                 count.add(code[mine].view(np.uint64), time_us[mine])
@@ -33,13 +37,14 @@ class KeyScan:
         yield pa.RecordBatch.from_pydict({REPORT: [json.dumps(counted)]})
 
 
-def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[NDArray[np.int64]]]:
-    """Tags, times and codes of a task's rows, in bounded chunks."""
+def _first(batches: Iterable[pa.RecordBatch]) -> Iterator[list[NDArray[np.int64]]]:
+    """Tags, times and codes of the first rows of a task, together."""
     taken: list[list[NDArray[np.int64]]] = []
+    rows = 0
     for batch in batches:
         taken.append([np.asarray(batch.column(i)) for i in range(3)])
-        if sum(len(tags) for tags, _, _ in taken) >= CHUNK_ROWS:
-            yield [np.concatenate(parts) for parts in zip(*taken, strict=True)]
-            taken = []
+        rows += batch.num_rows
+        if rows >= MOST_ROWS:
+            break
     if taken:
         yield [np.concatenate(parts) for parts in zip(*taken, strict=True)]

@@ -1,0 +1,131 @@
+"""Plans that are compiled once and run over the rows of each batch.
+
+A flow is compiled on the data frames of its streams, which have no rows yet. In a batch the same analysed
+plan runs over the rows that Spark took: a `Graft` remembers where the plans of the streams stand in it, and
+puts others with the same columns there. So a user's function is called once, Spark analyses each step once,
+and a batch costs a few calls into Java, however many steps there are.
+
+Spark keeps the identities of a stream's columns in the plan of each batch, which makes this possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from tidegate.driver.java_collections import java_items
+from tidegate.errors import FlowError
+
+
+def analyzed(frame: DataFrame) -> Any:
+    """The analysed logical plan of a frame, as Java's object."""
+    return frame._jdf.queryExecution().analyzed()
+
+
+def frame_of(plan: Any, session: Any) -> DataFrame:
+    """The data frame of a logical plan, in a session."""
+    dataset = session._jvm.org.apache.spark.sql.classic.Dataset
+    return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)
+
+
+def bounded(frame: DataFrame) -> DataFrame:
+    """The rows of a frame as a source of their own: an ordinary batch, with the same columns.
+
+    Spark does the same for `foreachBatch`. What stands in front is planned once and shown to no later step.
+    """
+    session: Any = frame.sparkSession
+    rows = frame._jdf.queryExecution().toRdd()
+    logical = getattr(session._jvm.org.apache.spark.sql.execution, "LogicalRDD$")
+    return frame_of(getattr(logical, "MODULE$").fromDataset(rows, frame._jdf, False, False), session)
+
+
+def standing_in(original: Any, rows: DataFrame) -> Any:
+    """The plan of these rows with the column identities of another plan, whose place it can take."""
+    jvm: Any = rows.sparkSession._jvm
+    plan = analyzed(rows)
+    none, nothing = (_scala(jvm, name) for name in ("None", "collection.immutable.Nil"))
+    columns = nothing
+    pairs = list(zip(java_items(original.output()), java_items(plan.output()), strict=True))
+    for wanted, given in reversed(pairs):
+        expressions = jvm.org.apache.spark.sql.catalyst.expressions
+        same = expressions.Alias(given, wanted.name(), wanted.exprId(), nothing, none, nothing)
+        columns = columns.prepended(same)
+    return jvm.org.apache.spark.sql.catalyst.plans.logical.Project(columns, plan)
+
+
+def _scala(jvm: Any, name: str) -> Any:
+    """An object of Scala's library."""
+    package = jvm.scala
+    *path, last = name.split(".")
+    for one in path:
+        package = getattr(package, one)
+    return getattr(getattr(package, f"{last}$"), "MODULE$")
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A node of a plan with the children that have places below them."""
+
+    node: Any
+    children: Mapping[int, _Branch | str]
+
+    def on(self, plans: Mapping[str, Any]) -> Any:
+        children = self.node.children()
+        for number, child in self.children.items():
+            plan = plans[child] if isinstance(child, str) else child.on(plans)
+            children = children.updated(number, plan)
+        return self.node.withNewChildren(children)
+
+
+class Graft:
+    """A compiled plan in which other plans can take the places of some frames."""
+
+    def __init__(self, frame: DataFrame, places: Mapping[str, DataFrame]):
+        """`places`: by name, frames that `frame` was derived from."""
+        plan = analyzed(frame)
+        self._root = _find(plan, {name: analyzed(one) for name, one in places.items()})
+        #: Streaming sources of the plan that are in no place.
+        self._others: list[str] = _sources_outside(plan, self._root)
+
+    def on(self, plans: Mapping[str, Any]) -> Any:
+        """The plan with these plans, by name, in the places of the originals."""
+        root = self._root
+        assert root is not None
+        return plans[root] if isinstance(root, str) else root.on(plans)
+
+    def check(self) -> None:
+        """Raise if a user's function returned something that does not come from its stream."""
+        if self._root is None or self._others:
+            raise FlowError(
+                "A transform does not return the rows of its stream",
+                code="STEP_STREAM_LOST",
+                got=", ".join(self._others) or "a data frame that has nothing of the stream",
+                why="Its function is called once, and its plan runs on the rows of each batch",
+                do="Derive the result from the function's argument; join streams with Stream.join",
+            )
+
+
+def _find(plan: Any, places: Mapping[str, Any]) -> _Branch | str | None:
+    """Where the places are in a plan; None if there are none."""
+    for name, place in places.items():
+        if plan.equals(place):
+            return name
+    found = {number: _find(child, places) for number, child in enumerate(java_items(plan.children()))}
+    below = {number: one for number, one in found.items() if one is not None}
+    return _Branch(plan, below) if below else None
+
+
+def _sources_outside(plan: Any, found: _Branch | str | None) -> list[str]:
+    """The streaming sources of a plan that stand in none of the places."""
+    if isinstance(found, str) or not plan.isStreaming():
+        return []
+    children = java_items(plan.children())
+    if not children:
+        return [str(plan.simpleString(100))]
+    below = {} if found is None else found.children
+    return [
+        one for number, child in enumerate(children) for one in _sources_outside(child, below.get(number))
+    ]

@@ -1,0 +1,202 @@
+"""The rows of one batch, by what reads them.
+
+    plan of a stream ─▶ time ─▶ counts ─┬─▶ rows that a reader drops ─▶ its steps ─▶ reader
+                                        │
+                                        └ kept, if several read it and computing it twice would cost more
+
+Every reader of streams is an `Entry` (`operators/tap.py`): a plan that was compiled once and is put on top of
+the rows of the batch here. Times too far ahead are judged by the clock of the plan, so that a replay rejects
+the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.control.latency import QUANTILE_STEPS
+from tidegate.driver.compile import ports
+from tidegate.driver.frames.grafts import analyzed, bounded, frame_of
+from tidegate.driver.frames.query_input import StreamPlans
+from tidegate.driver.sql_text import data
+from tidegate.model.times import BEGINNING_US
+from tidegate.worker.runtime.layout import TIME
+
+if TYPE_CHECKING:
+    from tidegate.driver.compile.compiled import Compiled
+    from tidegate.driver.operators.tap import Entry
+    from tidegate.model.plan import Plan
+
+Step = Callable[[DataFrame], DataFrame]
+#: The numbers of an observation: of a stream in front of its steps; of rows counted elsewhere.
+OFFERED, REJECTED, SEEN, AVAILABLE, ROWS = "offered", "rejected", "seen_us", "available", "rows"
+
+
+def stream_count(stream: str) -> str:
+    """The name under which Spark counts the rows of a stream."""
+    return f"stream {stream}"
+
+
+def available_count(stream: str) -> str:
+    """The name under which Spark observes when the rows of a stream became available."""
+    return f"available {stream}"
+
+
+@dataclass(frozen=True)
+class FrontDrop:
+    """Rows that a reader drops in front of its steps; Spark counts them there."""
+
+    #: The name of the count.
+    counted_as: str
+    #: SQL over the time of a row: whether it is dropped, and whether its time is usable.
+    dropped: str
+    usable: str
+
+    def of(self, frame: DataFrame) -> DataFrame:
+        """The rows that are left."""
+        rows = F.count_if(F.expr(self.dropped)).alias(ROWS)
+        seen = F.max(F.when(F.expr(self.usable), F.col(TIME))).alias(SEEN)
+        return frame.observe(self.counted_as, rows, seen).where(f"NOT coalesce({self.dropped}, false)")
+
+
+class StreamRows:
+    """The rows of one batch; `release` frees what was kept of them."""
+
+    def __init__(self, compiled: Compiled, frame: DataFrame | None = None, query: Any = None) -> None:
+        """`frame`: as Spark passes it; None in a batch run. `query`: the Java streaming query."""
+        self._compiled = compiled
+        self.session: Any = compiled.spark if frame is None else frame.sparkSession
+        self._given = (
+            StreamPlans({name: analyzed(source.frame) for name, source in compiled.sources.items()})
+            if frame is None
+            else compiled.query_input.plans(frame, query)
+        )
+        self._plan: Plan | None = None
+        #: By stream that is kept: its rows.
+        self._kept: dict[str, DataFrame] = {}
+        #: By name of an observation: the execution that publishes it.
+        self._observing: dict[str, Any] = {}
+        self._entered: dict[int, DataFrame] = {}
+
+    def begin(self, plan: Plan) -> None:
+        """From here on rows are read under this plan."""
+        self._plan = plan
+
+    def new(self, entry: Entry, front: FrontDrop | None = None) -> DataFrame | None:
+        """The rows of a reader; None if its streams have none. `front`: what it drops before its steps."""
+        return None if self._is_empty(entry) else self.entry(entry, front)
+
+    def entry(self, entry: Entry, front: FrontDrop | None = None, behind: Step | None = None) -> DataFrame:
+        """The same; a frame without rows if its streams have none.
+
+        `behind`: a filter behind the steps. Spark moves it in front of those that leave its columns alone.
+        """
+        if id(entry) not in self._entered:
+            self._entered[id(entry)] = self._made(entry, front, behind)
+        return self._entered[id(entry)]
+
+    def scanned(self, entry: Entry) -> DataFrame | None:
+        """The rows of a reader, uncounted, before there is a plan."""
+        if self._is_empty(entry):
+            return None
+        plans = {name: analyzed(self._timed(name)) for name in entry.streams}
+        return bounded(frame_of(entry.graft.on(plans), self.session))
+
+    def kept(self, stream: str) -> DataFrame | None:
+        """The rows of a shared stream, with their times; None if there are none."""
+        if stream in self._given.empty:
+            return None
+        if stream not in self._kept:
+            frame, names = self._counted(stream)
+            self._kept[stream] = bounded(frame).persist(StorageLevel.MEMORY_AND_DISK)
+            self._publishes(frame, names)
+        return self._kept[stream]
+
+    def observed(self, name: str) -> Callable[[str], Any] | None:
+        """The numbers of an observation, by name; None if Spark has none, although it ran."""
+        row = self._observing[name].observedMetrics().get(name)
+        return row.get().getAs if row.isDefined() else None
+
+    def observes(self, name: str) -> bool:
+        """Whether rows are counted under this name: not if there are none."""
+        return name in self._observing
+
+    def release(self) -> None:
+        """Free what was kept."""
+        for frame in self._kept.values():
+            frame.unpersist()
+
+    def usable(self, stream: str) -> str:
+        """SQL: whether the time of a row of a stream is usable, as far as Spark decides it."""
+        source = self._compiled.sources[stream]
+        usable = f"{TIME} != {BEGINNING_US}L"
+        if stream not in self._compiled.judged_by_spark or source.max_ahead_us is None or self._plan is None:
+            return usable
+        return f"{usable} AND {TIME} <= {data(self._plan.now_us + source.max_ahead_us, 'bigint')}"
+
+    def _is_empty(self, entry: Entry) -> bool:
+        return all(stream in self._given.empty for stream in entry.streams)
+
+    def _made(self, entry: Entry, front: FrontDrop | None, behind: Step | None) -> DataFrame:
+        plans, names = {}, [] if front is None else [front.counted_as]
+        for stream in entry.streams:
+            frame, counted = self._base(stream)
+            names += counted
+            if entry.usable_only and stream in self._compiled.observed:
+                frame = frame.where(self.usable(stream))
+            plans[stream] = analyzed(frame if front is None else front.of(frame))
+        rows = frame_of(entry.graft.on(plans), self.session)
+        if entry.counted_as is not None:
+            rows = rows.observe(entry.counted_as, F.count(F.lit(1)).alias(ROWS))
+            names.append(entry.counted_as)
+        rows = rows if behind is None else behind(rows)
+        self._publishes(rows, names)
+        return bounded(rows)
+
+    def _publishes(self, frame: DataFrame, names: list[str]) -> None:
+        self._observing.update(dict.fromkeys(names, frame._jdf.queryExecution()))
+
+    def _base(self, stream: str) -> tuple[DataFrame, list[str]]:
+        """The rows of a stream with their times, and the names of the counts that run with them."""
+        if stream in self._compiled.shared:
+            kept = self.kept(stream)
+            return (self._timed(stream) if kept is None else kept), []
+        return self._counted(stream)
+
+    def _counted(self, stream: str) -> tuple[DataFrame, list[str]]:
+        """The same; a stream is counted where it is read first, because it counts each time it is read."""
+        frame, names = self._timed(stream), []
+        name, available = stream_count(stream), available_count(stream)
+        if stream in self._compiled.observed and not self.observes(name):
+            usable = F.expr(self.usable(stream))
+            frame = frame.observe(
+                name,
+                F.count(F.lit(1)).alias(OFFERED),
+                F.count_if(~usable).alias(REJECTED),
+                F.max(F.when(usable, F.col(TIME))).alias(SEEN),
+            )
+            names.append(name)
+        if self._compiled.sources[stream].available_at is not None and not self.observes(available):
+            frame = frame.observe(available, self._available(stream, frame))
+            names.append(available)
+        return frame, names
+
+    def _available(self, stream: str, frame: DataFrame) -> Column:
+        """Quantiles of `available_at` in microseconds as one text, null if all of it is.
+
+        The sketch has ten times the resolution of these quantiles, so they are exact to a tenth of a step.
+        """
+        micros = ports.micros(frame, str(self._compiled.sources[stream].available_at))
+        assert micros is not None
+        shares = [step / QUANTILE_STEPS for step in range(QUANTILE_STEPS + 1)]
+        quantiles = F.percentile_approx(micros, shares, 10 * QUANTILE_STEPS)
+        return F.array_join(quantiles.cast("array<string>"), ",").alias(AVAILABLE)
+
+    def _timed(self, stream: str) -> DataFrame:
+        plans = {stream: self._given.plans[stream]}
+        return frame_of(self._compiled.timed(stream).on(plans), self.session)
