@@ -1,16 +1,19 @@
 """The engine runs one micro-batch at a time. The steps of a batch are numbered here and in the code.
 
-    1  if the manifest of the batch exists, the batch is done: return
+    1  if the last manifest has this batch of Spark, it is done: return; else it gets the next commit number
     2  read the plan (a replay), or decide and write it before anything runs; for the first rows of a stream
        after an initial skew scan
     3  build data frames for all operators under the plan
     4  one action: kernels run, state files are written, output is materialised, reports are collected
-    5  more passes if the plan asks for them: rows released by the new watermark, repair
+    5  more passes if no batch may follow: rows that the watermark releases, repair
     6  sinks read the materialised output
     7  telemetry, the receipt, then the manifest, which commits the batch
 
 A crash before 7 leaves manifest b-1: the batch runs again under the same plan and gives the same rows. A
 crash after 7 leaves manifest b: Spark runs the batch again, and step 1 returns.
+
+A run over what is available now ends with a commit without rows (`Engine.settle`): steps 2 to 7, once, after
+Spark's query. If it was begun and not finished, the next start finishes it before anything else.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ from tidegate.driver.sql_text import condition
 from tidegate.errors import BatchFailed
 from tidegate.model.codec import to_plain
 from tidegate.model.json_values import Metrics
-from tidegate.model.manifest import Manifest
+from tidegate.model.manifest import Manifest, SparkBatch
 from tidegate.model.plan import Plan
 from tidegate.model.progress import LatencyProgress
 from tidegate.model.reports import MatchReport, Observed, TaskReport
@@ -60,7 +63,7 @@ from tidegate.model.times import BEGINNING_US
 from tidegate.observe.telemetry import Telemetry, telemetry_of
 from tidegate.state import receipt_log
 from tidegate.state.checkpoint import Checkpoint, check_flow
-from tidegate.state.recovery import is_done
+from tidegate.state.spark_log import commit_of, refuse_other, unfinished_settling
 from tidegate.window.drop.gap_table import GapTable
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -144,22 +147,41 @@ class Engine:
             self._now_us(),
         )
 
-    def run_batch(self, frame: DataFrame, batch: int, flush: bool = False) -> None:
-        """One batch, from plan to manifest."""
+    def run_batch(self, frame: DataFrame, spark_batch: int, flush: bool = False) -> None:
+        """One batch of Spark, from plan to manifest."""
         # 1. Already done: Spark died between our manifest and its own commit.
-        if is_done(batch, self.manifest.batch):
-            return
-        with self.jobs.within(batch):
-            self._run_batch(frame, batch, flush)
+        wanted = self.checkpoint.spark_log.batch(spark_batch)
+        if commit_of(wanted, self.manifest) is not None:
+            self._commit_next(frame, wanted, flush)
 
-    def _run_batch(self, frame: DataFrame, batch: int, flush: bool) -> None:
+    def settle(self) -> None:
+        """A commit without rows, because no batch may follow: all that the watermark releases, and repair."""
+        if self.controllers.is_due(self.manifest):
+            self._commit_next(None, None)
+
+    @property
+    def settles_first(self) -> bool:
+        """Whether an earlier run began a commit without rows and did not finish it."""
+        return unfinished_settling(self.manifest, self.checkpoint.plans) is not None
+
+    def finish_settling(self) -> None:
+        """Finish that commit under its plan; no batch may run before it."""
+        self._commit_next(None, None)
+
+    def _commit_next(self, frame: DataFrame | None, taken: SparkBatch | None, flush: bool = False) -> None:
+        """The next commit: the rows of a batch of Spark, or without rows."""
+        batch = self.manifest.batch + 1
+        with self.jobs.within(batch):
+            self._run_batch(frame, batch, taken, flush)
+
+    def _run_batch(self, frame: DataFrame | None, batch: int, taken: SparkBatch | None, flush: bool) -> None:
         started = self._clock()
         self._times = Timings()
         passes: list[Pass] = []
         try:
             # 2. The plan.
             with self._times.timed("plan"):
-                plan = self._plan(frame, batch, flush)
+                plan = self._plan(frame, batch, taken, flush)
             self._step("planned", batch)
             # 3. and 4. Rows.
             done = self._run_rows(frame, plan, passes)
@@ -187,26 +209,31 @@ class Engine:
         """Release what was sent to workers; no batch may follow."""
         self._work_orders.close()
 
-    def _plan(self, frame: DataFrame, batch: int, flush: bool) -> Plan:
+    def _plan(self, frame: DataFrame | None, batch: int, taken: SparkBatch | None, flush: bool) -> Plan:
         known = self.checkpoint.plans.read(batch)
         if known is not None:
+            refuse_other(known.spark_batch, taken)
             return known
-        moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold)
+        moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold, taken)
         self.jobs.next("initial skew scan")
         with self._times.timed("look"):
-            seen = self._skew_scan.at(frame, self.manifest)
+            seen = {} if frame is None else self._skew_scan.at(frame, self.manifest)
         plan = self.controllers.plan(batch, self.manifest, moment, self._times, seen)
         self._step("planning", batch)
         self.checkpoint.plans.write(plan)
         self.controllers.matching.publish(plan)
         return plan
 
-    def _run_rows(self, frame: DataFrame, plan: Plan, passes: list[Pass]) -> BatchDone:
+    def _run_rows(self, frame: DataFrame | None, plan: Plan, passes: list[Pass]) -> BatchDone:
         """The pass over the rows of the batch."""
         matching = self.controllers.matching
         reports, matched = self._run_pass(frame, plan, self.manifest, passes)
-        raw = observed.read(self.compiled.observations.streams, self.query)
-        entered = matching.entered(raw, self.query, self.manifest)
+        if frame is None:
+            raw = dict.fromkeys(self.compiled.observations.streams, Observed(0, 0, None))
+            entered = matching.nothing_entered(self.manifest)
+        else:
+            raw = observed.read(self.compiled.observations.streams, self.query)
+            entered = matching.entered(raw, self.query, self.manifest)
         seen = matching.judged(raw, plan, matched)
         entered = replace(entered, united=passes[0].united(plan.watermarks_us))
         late = passes[0].late(plan.watermarks_us) | matching.late(matched) | self._late_in_unions(entered)
@@ -232,8 +259,8 @@ class Engine:
         return late
 
     def _settle(self, done: BatchDone, passes: list[Pass]) -> None:
-        """Emit rows released by the new watermark, if no later batch may do it."""
-        for _ in self._operators if done.plan.settle_after else ():
+        """Emit rows released by the watermark behind other operators, if no later batch may do it."""
+        for _ in self._operators if done.plan.settles else ():
             again = planning.settle_plan(done.plan, done.after, self._operators)
             if again is None:
                 break
@@ -268,11 +295,13 @@ class Engine:
         repair_seconds = self._times.seconds.get("repair", 0.0)
         busy_seconds = self.controllers.ordinary_seconds(done, seconds, repair_seconds)
         with self._times.timed("intake"):
-            done.taken = self._taken(done.after, telemetry["offered"])
+            done.taken = {} if done.plan.settles else self._taken(done.after, telemetry["offered"])
         with self._times.timed("latency"):
-            done.available = self._availabilities.of(telemetry["offered"], self.query, int(started * 1e6))
+            if not done.plan.settles:
+                done.available = self._availabilities.of(telemetry["offered"], self.query, int(started * 1e6))
         done.latency = self.latency(done, self._clock())
-        self.controllers.learn(done, busy_seconds, self._is_cold, self._times)
+        # Many passes without rows tell nothing about the batches to come.
+        self.controllers.learn(done, busy_seconds, self._is_cold or done.plan.settles, self._times)
         telemetry["latency"] = to_plain(done.latency)
         receipt = self.controllers.report(done, telemetry)
         self.checkpoint.telemetry.write(done.batch, telemetry)
@@ -319,7 +348,7 @@ class Engine:
         """Measure the time that Spark needs around a batch; it is known one batch later."""
         sheds = self.settings.goal is not None
         last = self.query.lastProgress() if self.query is not None and sheds else None
-        if last is not None and last.batchId() == self.manifest.batch - 1:
+        if last is not None and last.batchId() == self.manifest.spark_batch.number - 1:
             whole = last.durationMs().get("triggerExecution") / 1000
             self._outside_seconds = max(0.0, whole - self._last_duration)
         self._last_duration = duration
@@ -327,8 +356,7 @@ class Engine:
 
     def _run_pass(self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
         with self._times.timed("build"):
-            waits = any(any(operator.unmatched) for operator in self._operators.values())
-            again = plan.repair.repair_all or (plan.settle_after and waits)
+            again = plan.repair.repair_all or plan.settles
             passing = self.controllers.dropping.passing(plan)
             works = self._work_orders.of(plan, before, passing, self.controllers.watching)
             one = build_pass(self.compiled, frame, works, again, self._frame_cache)
@@ -367,6 +395,8 @@ class Engine:
         if files and folder is not None and linked_output.publish(files, folder, plan.batch):
             return
         frames = [f for one in passes if (f := one.rows(output, plan.watermarks_us, gaps)) is not None]
+        if not frames:  # A commit without rows, and an output that no operator with state feeds.
+            return
         rows = frames[0]
         for more in frames[1:]:
             rows = rows.unionAll(more)
