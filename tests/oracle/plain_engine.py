@@ -35,7 +35,7 @@ from tidegate.driver.operators.protocol import state_order
 from tidegate.model.codec import decode, encode_exactly
 from tidegate.model.debts import DebtRepair
 from tidegate.model.graph import OperatorTraits
-from tidegate.model.manifest import Manifest
+from tidegate.model.manifest import Manifest, SparkBatch
 from tidegate.model.plan import Plan, PlanDecisions, RepairPlan, ShedPlan
 from tidegate.model.reports import TaskReport, reports_in
 from tidegate.model.routing import Cut, Routing
@@ -124,26 +124,33 @@ class PlainEngine:
         repairs: Mapping[str, tuple[DebtRepair, ...]] | None = None,
         repair_all: bool = False,
     ) -> None:
-        """One batch, from plan to manifest."""
+        """One batch, from plan to manifest; `settle_after`: and a commit that settles, if it has to."""
+        self._commit(
+            PlanDecisions(
+                flush=flush,
+                shed=ShedPlan(skipping=skipping or {}),
+                repair=RepairPlan(bytes_max=repair_bytes, repairs=repairs or {}, repair_all=repair_all),
+                spark_batch=SparkBatch(self.manifest.spark_batch.number + 1),
+            ),
+            rows,
+            now_us,
+            attempts,
+        )
+        if settle_after and planning.releases(self.manifest, self.operators):
+            settling = PlanDecisions(spark_batch=None, repair=RepairPlan(bytes_max=repair_bytes))
+            self._commit(settling, {}, now_us, attempts)
+
+    def _commit(
+        self, decided: PlanDecisions, rows: Mapping[str, Sequence[Any]], now_us: int, attempts: int
+    ) -> None:
         wanted: dict[str, Any] = {}
         if self._balance is not None:
             loads = balancing.measured(self._balance, (), self.manifest)
             self._routing, self._cuts, wanted = balancing.reroute(self._balance, self.manifest, None, loads)
-        plan = planning.next_plan(
-            self.manifest.batch + 1,
-            self.manifest,
-            self.operators,
-            now_us,
-            PlanDecisions(
-                flush=flush,
-                settle_after=settle_after,
-                routing={**self.manifest.routing, **self._routing},
-                cuts=self._cuts,
-                balance=wanted,
-                shed=ShedPlan(skipping=skipping or {}),
-                repair=RepairPlan(bytes_max=repair_bytes, repairs=repairs or {}, repair_all=repair_all),
-            ),
-        )
+        routing = {**self.manifest.routing, **self._routing}
+        decided = replace(decided, routing=routing, cuts=self._cuts, balance=wanted)
+        batch = self.manifest.batch + 1
+        plan = planning.next_plan(batch, self.manifest, self.operators, now_us, decided)
         self._routing, self._cuts = {}, {}
         # As a replay would read it.
         plan = decode(Plan, encode_exactly(plan))
@@ -173,7 +180,7 @@ class PlainEngine:
         emitted: dict[str, Counter[Joined]] = {name: Counter() for name in self.operators}
         reports = self._pass(plan, self.manifest, rows, emitted)
         after = self._after(self.manifest, plan, reports)
-        for _ in self.operators if plan.settle_after else ():
+        for _ in self.operators if plan.settles else ():
             again = planning.settle_plan(plan, after, self.operators)
             if again is None:
                 break

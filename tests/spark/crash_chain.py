@@ -84,7 +84,7 @@ def check_checkpoint(home: Path, batches: int = BATCHES) -> None:
     checkpoint = Checkpoint(str(home / "checkpoint"))
     manifest = checkpoint.manifests.load_latest()
     assert manifest is not None
-    check_logs(home, manifest.batch, batches)
+    check_logs(home, manifest.spark_batch.number, batches)
     receipts = checkpoint.receipts.read()
     assert [one["batch_id"] for one in receipts] == list(range(manifest.batch + 1)), (
         "a receipt is missing or twice"

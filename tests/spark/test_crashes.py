@@ -32,6 +32,26 @@ def test_a_join_survives_kills_after_its_plan_its_task_writes_and_its_manifest_w
     survive(tmp_path / "run", Case("left", None, seed=1), kills, "--restless")
 
 
+@pytest.mark.parametrize(
+    ("kills", "settled"),
+    [
+        # Nothing has begun: the next run has a batch without rows, which releases the same.
+        ([Kill("committed", BATCHES - 1)], 0),
+        # The commit behind the last batch has no batch of Spark; two starts in a row find it unfinished.
+        ([Kill("planned", BATCHES), Kill("sunk", BATCHES)], 1),
+    ],
+    ids=["before", "within"],
+)
+def test_a_left_join_survives_kills_around_the_commit_that_settles(
+    tmp_path: Path, kills: list[Kill], settled: int
+) -> None:
+    home = tmp_path / "run"
+    survive(home, Case("left", None, seed=6), kills)
+    manifest = Checkpoint(str(home / "checkpoint")).manifests.load_latest()
+    assert manifest is not None
+    assert manifest.batch == manifest.spark_batch.number + settled
+
+
 @pytest.mark.soak
 def test_a_left_join_survives_kills_around_its_output_one_of_them_in_a_replay(tmp_path: Path) -> None:
     kills = [Kill("materialised", 1), Kill("sunk", 1), Kill("spark-commit", 4)]

@@ -92,8 +92,10 @@ def manifest_after(
     clocks: Mapping[str, ClockSettings],
     operators: Mapping[str, OperatorTraits],
 ) -> Manifest:
-    """The state after a pass that saw these newest times (None: no row of that stream)."""
+    """The state after a pass that saw these newest times (None: no row of that stream).
 
+    A plan that settles moves no clock: what it releases does not depend on when it runs.
+    """
     is_dead = out_of_reach(plan, operators)
     # 1. Debts. 2. All pieces that can still match or that a debt needs. 3. Write-offs to fit the byte limit.
     ledger = without_given_up(
@@ -107,14 +109,16 @@ def manifest_after(
         ledger = within_limit(ledger, pieces, is_dead, plan.repair.bytes_max)
         needs = Needs(ledger.debts)
         pieces = tuple(piece for piece in pieces if needs.has(piece) or not is_dead(piece))
+    moved = advance(before.clocks, seen_us, clocks, plan.now_us, plan.awake_us)
     return Manifest(
         batch=plan.batch,
         flow=before.flow,
-        clocks=advance(before.clocks, seen_us, clocks, plan.now_us, plan.awake_us),
+        clocks=before.clocks if plan.settles else moved,
         settled_us=dict.fromkeys(before.settled_us, END_US) if plan.flush else dict(plan.settle_us),
         routing=plan.routing,
         pieces=pieces,
         control=before.control,
         debts=ledger.debts,
         written_off=ledger.written_off,
+        spark_batch=plan.spark_batch or before.spark_batch,
     )

@@ -71,8 +71,8 @@ def next_plan(
         routing=routing,
         rewrites=Rewrites({name: groups for name, groups in merges.items() if groups}, decided.cuts),
         flush=decided.flush,
-        settle_after=decided.settle_after,
         seed=decided.seed,
+        spark_batch=decided.spark_batch,
         by_row=decided.by_row,
         balance=decided.balance,
         shed=decided.shed,
@@ -82,13 +82,16 @@ def next_plan(
 
 def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, OperatorTraits]) -> Plan | None:
     """The plan of another pass without rows; None if it would release no waiting row."""
+    if not releases(manifest, operators):
+        return None
     settle_us = _settle(manifest, operators)
-    frees = any(_frees(operators[name], manifest, at_us) for name, at_us in settle_us.items())
-    return (
-        replace(plan, settle_us=settle_us, rewrites=Rewrites(), repair=replace(plan.repair, repairs={}))
-        if frees
-        else None
-    )
+    return replace(plan, settle_us=settle_us, rewrites=Rewrites(), repair=replace(plan.repair, repairs={}))
+
+
+def releases(manifest: Manifest, operators: Mapping[str, OperatorTraits]) -> bool:
+    """Whether a pass without rows after this manifest would emit waiting rows."""
+    settle_us = _settle(manifest, operators)
+    return any(_frees(operators[name], manifest, at_us) for name, at_us in settle_us.items())
 
 
 def repair_plan(plan: Plan, manifest: Manifest, repairs: Mapping[str, tuple[DebtRepair, ...]]) -> Plan:

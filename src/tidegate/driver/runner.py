@@ -104,89 +104,142 @@ def run_stream(
 ) -> StreamingQuery:
     """Start a streaming query on a checkpoint."""
     query = StreamingQuery(name)
-    quiet = QuietLogs(compiled.spark)
     checkpoint = Checkpoint(path)
     checkpoint.open(_owner())
     query._read_receipts = checkpoint.receipts.read
+    bounded = "availableNow" in trigger
+    run = _Run(compiled, checkpoint, query, QuietLogs(compiled.spark), bounded)
     try:
-        log = _log_of(compiled, settings, path, name)
-
-        def report(telemetry: Telemetry, receipt: Metrics) -> None:
-            query._add_batch(telemetry, receipt)
-            log.batch(telemetry)
-
-        engine = Engine(compiled, checkpoint, settings, report)
+        run.log = _log_of(compiled, settings, path, name)
+        engine = run.engine = Engine(compiled, checkpoint, settings, run.report)
         engine.jobs.query = name or engine.jobs.query
-        begun_batch = engine.manifest.batch + 1
-        log.recovered(begun_batch - 1, replays=checkpoint.plans.read(begun_batch) is not None)
-        failure: list[BaseException] = []
-        ready = threading.Event()
-        #: Set when Spark has set up the query: at its first batch or its end.
-        begun = threading.Event()
-        configured: set[str] = set()
-
-        def take(frame: DataFrame, batch: int) -> None:
-            begun.set()
-            ready.wait()
-            with query._running(batch):
-                _configure_once(frame.sparkSession, configured, bool(compiled.query_input.run_by_spark))
-                try:
-                    engine.run_batch(frame, batch)
-                except Exception as error:
-                    ours = failure_of(error, batch, stream_of=compiled.stream_of)
-                    failure.append(ours)
-                    raise ours from ours.__cause__
-                except BaseException as error:
-                    failure.append(error)
-                    raise
-
-        def watch() -> None:
-            ended: BaseException | None = None
-            try:
-                inner.awaitTermination()
-            except Exception as error:
-                if failure:
-                    ended = failure[0]
-                elif not query._stopping.is_set():
-                    # Outside of our part: a source that cannot be listed, an offset log that is damaged.
-                    batch = engine.manifest.batch + 1
-                    ended = failure_of(error, batch, stream_of=compiled.stream_of)
-            begun.set()
-            quiet.close(linger=True)
-            engine.close()
-            checkpoint.close()
-            log.ended(ended)
-            query._end(ended)
-
+        begun = checkpoint.plans.read(engine.manifest.batch + 1)
+        run.log.recovered(engine.manifest.batch, replays=begun is not None)
+        if engine.settles_first:
+            with QuietLogs(compiled.spark), run.failing():
+                engine.finish_settling()
         leaves = compiled.streams_by_leaf() if settings.goal is not None else []
-        writer = _named(compiled.query_input.frame().writeStream.foreachBatch(take), name)
+        writer = _named(compiled.query_input.frame().writeStream.foreachBatch(run.take), name)
         writer = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger)
-        bounded = "availableNow" in trigger
         local = LOCAL_CONF if isinstance(checkpoint.store, LocalStore) else {}
         with _settings(compiled.spark, STREAM_CONF | local):
-            quiet.open()
+            run.quiet.open()
             inner = writer.start()
             with before_the_first_batch(inner._jsq, compiled.spark):
-                quiet.hide_run(inner.id, inner.runId)
+                run.quiet.hide_run(inner.id, inner.runId)
                 engine.query = inner._jsq
                 if settings.goal is not None:
                     known = goal_loop.limits(engine.manifest)
                     engine.sources = ReadLimits(inner._jsq, compiled.spark, leaves, known)
             query._engine = engine
             query._inner = inner
-            ready.set()
             notify("start", query)
-            threading.Thread(target=watch, name="tidegate-watch", daemon=True).start()
+            run.report_early()
+            run.ready.set()
+            threading.Thread(target=run.watch, name="tidegate-watch", daemon=True).start()
             if bounded:
                 # Spark reads the settings in its own thread, after `start` has returned.
-                begun.wait()
+                run.begun.wait()
     except BaseException:
         if query._inner is not None:
             query._inner.stop()
-        quiet.close()
+        run.quiet.close()
         checkpoint.close()
         raise
     return query
+
+
+class _Run:
+    """One run of a streaming query: what Spark's thread calls, and the thread that watches it."""
+
+    engine: Engine
+    log: QueryLog
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        checkpoint: Checkpoint,
+        query: StreamingQuery,
+        quiet: QuietLogs,
+        bounded: bool,
+    ):
+        self.compiled, self.checkpoint, self.query, self.quiet = compiled, checkpoint, query, quiet
+        #: The input ends, so after it no batch will come.
+        self.bounded = bounded
+        self.ready = threading.Event()
+        #: Set when Spark has set up the query: at its first batch or its end.
+        self.begun = threading.Event()
+        self._failure: list[BaseException] = []
+        self._configured: set[str] = set()
+        #: Reports of commits before Spark's query began; progress names that query.
+        self._early: list[tuple[Telemetry, Metrics]] = []
+
+    def report(self, telemetry: Telemetry, receipt: Metrics) -> None:
+        """Tell of a commit."""
+        if self.query._inner is None:
+            self._early.append((telemetry, receipt))
+            return
+        self.query._add_batch(telemetry, receipt)
+        self.log.batch(telemetry)
+
+    def report_early(self) -> None:
+        """Tell of the commits before Spark's query began."""
+        for telemetry, receipt in self._early:
+            self.report(telemetry, receipt)
+
+    def take(self, frame: DataFrame, spark_batch: int) -> None:
+        """One batch of Spark."""
+        self.begun.set()
+        self.ready.wait()
+        with self._running():
+            keeps_state = bool(self.compiled.query_input.run_by_spark)
+            _configure_once(frame.sparkSession, self._configured, keeps_state)
+            self.engine.run_batch(frame, spark_batch)
+
+    def watch(self) -> None:
+        """Wait for the end of Spark's query, settle if its input has ended, and close everything."""
+        ended: BaseException | None = None
+        try:
+            assert self.query._inner is not None
+            self.query._inner.awaitTermination()
+            self.begun.set()
+            if self.bounded and not self._failure and not self.query._stopping.is_set():
+                with QuietLogs(self.compiled.spark), self._running():
+                    self.engine.settle()
+        except Exception as error:
+            if self._failure:
+                ended = self._failure[0]
+            elif not self.query._stopping.is_set():
+                # Outside of our part: a source that cannot be listed, an offset log that is damaged.
+                batch = self.engine.manifest.batch + 1
+                ended = failure_of(error, batch, stream_of=self.compiled.stream_of)
+        self.begun.set()
+        self.quiet.close(linger=True)
+        self.engine.close()
+        self.checkpoint.close()
+        self.log.ended(ended)
+        self.query._end(ended)
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """Around a commit; its error is that of the query."""
+        with self.query._running(self.engine.manifest.batch + 1):
+            try:
+                with self.failing():
+                    yield
+            except BaseException as error:
+                self._failure.append(error)
+                raise
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Around a commit: its errors become those that users get."""
+        batch = self.engine.manifest.batch + 1
+        try:
+            yield
+        except Exception as error:
+            ours = failure_of(error, batch, stream_of=self.compiled.stream_of)
+            raise ours from ours.__cause__
 
 
 def _named(writer: DataStreamWriter, name: str | None) -> DataStreamWriter:

@@ -68,7 +68,6 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
     settings = Settings(
         partitions,
         instances,
-        options.available_now,
         options.seed,
         balance_settings(compiled, options.balance or Balance(), partitions, instances, seconds),
         keep,
@@ -92,7 +91,7 @@ def _run_batch(compiled: Compiled, options: StartOptions, partitions: int, insta
     # A batch run emits everything in one pass, which has no copies of rows.
     balance = balance_settings(compiled, Balance(strategy="none"), partitions, instances)
     exact = estimate_settings(compiled, None, Shed())
-    settings = Settings(partitions, instances, False, options.seed, balance, estimating=exact)
+    settings = Settings(partitions, instances, options.seed, balance, estimating=exact)
     return run_batch(compiled, settings, options.name)
 
 

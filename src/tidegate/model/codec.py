@@ -22,7 +22,7 @@ import numpy as np
 
 #: The format version of checkpoints. Raise it with every change of a written value: files of another version
 #: are refused.
-FORMAT = 3
+FORMAT = 4
 
 T = TypeVar("T")
 

@@ -24,9 +24,24 @@ class StreamClock:
 
 
 @dataclass(frozen=True)
-class Manifest:
-    """What batch `batch` left behind; with its predecessor's pieces gone unless listed here."""
+class SparkBatch:
+    """A batch of Spark, by the log in which Spark writes what a batch reads."""
 
+    #: Spark's own number; -1 before the first batch.
+    number: int = -1
+    #: Of its entry in that log; "" where there is none, as in a batch run.
+    checksum: str = ""
+
+
+#: Before the first batch.
+NO_BATCH_YET = SparkBatch()
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What commit `batch` left behind; with its predecessor's pieces gone unless listed here."""
+
+    #: The engine's own number: some commits have no Spark batch (`state/spark_log.py`).
     batch: int
     #: Fingerprint of the flow (schemas, keys, windows): a restart with another flow is refused.
     flow: Mapping[str, Any]
@@ -40,3 +55,5 @@ class Manifest:
     #: Debts of joins, oldest first, and what was written off in this batch.
     debts: tuple[Debt, ...] = ()
     written_off: tuple[Debt, ...] = ()
+    #: The last Spark batch whose rows are in the state.
+    spark_batch: SparkBatch = NO_BATCH_YET

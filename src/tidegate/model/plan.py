@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.model.debts import DebtRepair
+from tidegate.model.manifest import NO_BATCH_YET, SparkBatch
 from tidegate.model.routing import Cut, Routing
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US
@@ -60,9 +61,10 @@ class PlanDecisions:
     awake_us: int = BEGINNING_US
     #: True: no row will ever follow, everything is settled after the batch.
     flush: bool = False
-    #: True: after the rows, settle once more with the watermark that they moved.
-    settle_after: bool = False
     seed: int = 0
+    #: The Spark batch that brings the rows; None: no rows come, everything that the watermark releases is
+    #: emitted, in as many passes as that takes.
+    spark_batch: SparkBatch | None = NO_BATCH_YET
     #: Where rows lie; None: as before.
     routing: Mapping[str, Routing] | None = None
     cuts: Mapping[str, tuple[Cut, ...]] = field(default_factory=dict)
@@ -76,6 +78,7 @@ class PlanDecisions:
 class Plan:
     """Everything that may differ from batch to batch, decided and written before the batch runs."""
 
+    #: The number of its commit.
     batch: int
     #: Wall clock at the moment of planning; the only clock that a batch may read.
     now_us: int
@@ -88,12 +91,17 @@ class Plan:
     rewrites: Rewrites = Rewrites()
     #: As in `PlanDecisions`.
     flush: bool = False
-    settle_after: bool = False
     awake_us: int = BEGINNING_US
     seed: int = 0
+    spark_batch: SparkBatch | None = NO_BATCH_YET
     #: Windows whose rows are shuffled as they are, because partial aggregation would not make them fewer.
     by_row: tuple[str, ...] = ()
     #: What the routing was made from: where balancing wants rows to lie, and what it remembers.
     balance: Mapping[str, Any] = field(default_factory=dict)
     shed: ShedPlan = ShedPlan()
     repair: RepairPlan = RepairPlan()
+
+    @property
+    def settles(self) -> bool:
+        """Whether no rows come, and everything that the watermark releases is emitted."""
+        return self.spark_batch is None

@@ -5,6 +5,7 @@ Nothing is pickled: JSON and Arrow only. No pyspark here.
     checkpoint.py       everything a query keeps, under one root
     plan_log.py         plans are written here, before their batch runs
     manifest_log.py     what each batch left behind; the newest manifest is the state
+    spark_log.py        which batch of Spark is in which commit
     segments.py         stored rows: immutable Arrow files
     telemetry_log.py    progress of batches; receipt_log.py: their receipts
     recovery.py         deletes what no manifest names, and refuses a checkpoint of another flow

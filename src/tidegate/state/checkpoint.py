@@ -1,6 +1,6 @@
 """`Checkpoint`: everything a query keeps, under one root.
 
-    <root>/spark/                      Spark's own offsets and commits
+    <root>/spark/                      Spark's own offsets and commits (see `spark_log`)
     <root>/receipts/                   what each batch lost: JSON lines, readable by any tool
     <root>/tidegate/lock               the run that holds the checkpoint
                     manifests/         what each batch left behind
@@ -20,6 +20,7 @@ from tidegate.state.manifest_log import ManifestLog
 from tidegate.state.plan_log import PlanLog
 from tidegate.state.receipt_log import ReceiptLog
 from tidegate.state.recovery import check_flow, drop_unreferenced, sweep
+from tidegate.state.spark_log import SparkLog, refuse_other
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.store import Store, open_store
 from tidegate.state.telemetry_log import TelemetryLog
@@ -42,6 +43,7 @@ class Checkpoint:
         self.plans: PlanLog = PlanLog(self.store)
         self.telemetry: TelemetryLog = TelemetryLog(self.store)
         self.receipts: ReceiptLog = ReceiptLog(open_store(f"{self._root}/receipts"))
+        self.spark_log: SparkLog = SparkLog(open_store(f"{self._root}/spark"))
         self._lock: Lock | None = None
         #: The state as of the last commit or recovery; whose files the next commit may let go of.
         self._current: Manifest | None = None
@@ -76,10 +78,14 @@ class Checkpoint:
         """The state to go on from; None for a new query.
 
         1. Make sure that no other run is active. 2. Load the newest manifest, or fail: never an older one.
-        3. Delete what failed attempts left behind; safe only because no task of ours is running yet.
+        3. Make sure that Spark's log has the batch that the manifest has. 4. Delete what failed attempts left
+        behind; safe only because no task of ours is running yet.
         """
         self._held().check()
         self._current = self.manifests.load_latest()
+        if self._current is not None:
+            taken = self._current.spark_batch
+            refuse_other(taken, self.spark_log.batch(taken.number))
         sweep(self.store, self._current)
         self.receipts.tidy()
         return self._current

@@ -12,15 +12,6 @@ its tasks is running, since the file of a running task is not referenced yet.
 
 `check_flow` refuses a checkpoint of another flow and lists the differences: with another key, window or
 schema the same bytes would join to something else. So every manifest contains the description of the flow.
-
-`is_done` refuses a batch that does not follow the state, because Spark keeps its own log:
-
-    our manifests   … b-1  b
-    Spark's log     … b-1  b  b+1       the next batch: runs
-                    … b-1  b            died before Spark's commit: b is requested again, and skipped
-
-Anything else means that files of one of the two are gone. Continuing would silently join against the wrong
-state or skip rows.
 """
 
 from __future__ import annotations
@@ -32,33 +23,7 @@ from typing import Any
 from tidegate.errors import StateError
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
-from tidegate.state.manifest_log import FOLDER as MANIFESTS
-from tidegate.state.store.paths import batch_path
 from tidegate.state.store.store import Store
-
-
-def is_done(batch: int, newest: int) -> bool:
-    """Has the batch been done, given that of the newest manifest? StateError when it does not follow."""
-    if batch > newest + 1:
-        raise StateError(
-            f"Batch {batch} cannot run because the manifest of batch {batch - 1} is missing: "
-            f"{batch_path(MANIFESTS, batch - 1)}",
-            code="CHECKPOINT_MANIFEST_MISSING",
-            got="no manifest at all" if newest < 0 else f"{batch_path(MANIFESTS, newest)} as the newest",
-            why="Spark has committed that batch, so its state is lost with the file",
-            do="Restore the file from a backup, or start with a new checkpoint and new output directories",
-        )
-    if batch < newest:
-        raise StateError(
-            f"Spark asks for batch {batch}, which was committed long ago",
-            code="CHECKPOINT_SPARK_LOG_OUTDATED",
-            got=f"{batch_path(MANIFESTS, newest)} as the newest manifest",
-            why="Spark's own log (the folder `spark` of the checkpoint) is missing or older than the state, "
-            "so new rows would be skipped as already processed",
-            do="Restore that folder from a backup, or start with a new checkpoint and new output directories",
-        )
-    return batch == newest
-
 
 #: More differences than this are counted, not listed.
 LISTED_MAX = 10

@@ -11,7 +11,7 @@ from tidegate.control.planning import first_manifest, next_plan
 from tidegate.control.watermarks import ClockSettings
 from tidegate.join.within import Within
 from tidegate.model.graph import OperatorTraits
-from tidegate.model.manifest import Manifest
+from tidegate.model.manifest import Manifest, SparkBatch
 from tidegate.model.plan import Plan, PlanDecisions
 from tidegate.model.reports import SideRows, TaskReport
 from tidegate.model.routing import together
@@ -54,6 +54,22 @@ def test_clocks_move_by_what_was_seen_and_the_flow_stays() -> None:
     assert (after.batch, after.flow) == (0, {"x": 1})
     assert after.clocks["a"].watermark_us == 45
     assert after.clocks["b"] == before.clocks["b"]
+
+
+def test_a_commit_without_rows_moves_no_clock_and_keeps_the_batch_of_spark() -> None:
+    before, plan = planned(settle_us=0)
+    heard = {name: replace(clock, seen_us=50) for name, clock in before.clocks.items()}
+    before = replace(before, clocks=heard, spark_batch=SparkBatch(3))
+    # By the wall clock, `b` has long been silent.
+    idle = {"a": ClockSettings(5, None), "b": ClockSettings(0, 1)}
+    heard["a"] = replace(heard["a"], watermark_us=45)
+    late = replace(plan, now_us=10**9)
+    assert manifest_after(before, late, [], {}, idle, OPERATORS).clocks != heard
+    after = manifest_after(before, replace(late, spark_batch=None), [], {}, idle, OPERATORS)
+    assert after.clocks == heard
+    assert after.spark_batch == SparkBatch(3)
+    taken = replace(plan, spark_batch=SparkBatch(4))
+    assert manifest_after(before, taken, [], {}, CLOCKS, OPERATORS).spark_batch == SparkBatch(4)
 
 
 def test_a_piece_stays_as_long_as_one_of_its_rows_can_meet_anybody() -> None:

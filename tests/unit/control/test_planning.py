@@ -23,7 +23,7 @@ from tidegate.control.planning import (
 )
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.graph import OperatorTraits
-from tidegate.model.manifest import Manifest, StreamClock
+from tidegate.model.manifest import Manifest, SparkBatch, StreamClock
 from tidegate.model.plan import Plan, PlanDecisions
 from tidegate.model.routing import together
 from tidegate.model.times import BEGINNING_US, END_US
@@ -209,11 +209,12 @@ def test_a_plan_settles_what_no_new_row_can_meet() -> None:
     operators = named(near(BOTH), far(BOTH))
     given = manifest({"near": 290, "far": 0}, a=500, b=300, c=400)
     plan = next_plan(
-        3, given, operators, now_us=77, decided=PlanDecisions(flush=True, settle_after=True, seed=5)
+        3, given, operators, now_us=77, decided=PlanDecisions(flush=True, spark_batch=SparkBatch(2), seed=5)
     )
     assert plan.settle_us == {"near": 300, "far": 265}
     assert plan.watermarks_us == {"a": 500, "b": 300, "c": 400}
-    assert (plan.batch, plan.now_us, plan.flush, plan.settle_after, plan.seed) == (3, 77, True, True, 5)
+    assert (plan.batch, plan.now_us, plan.flush, plan.seed) == (3, 77, True, 5)
+    assert plan.spark_batch == SparkBatch(2)
 
 
 def test_what_is_settled_stays_settled() -> None:
@@ -273,7 +274,7 @@ def test_a_plan_closes_each_side_s_slots_by_their_own_length(side: int, slot: in
 
 def settled_plan(operators: dict[str, OperatorTraits], before: Manifest, after: Manifest) -> Plan | None:
     return settle_plan(
-        next_plan(3, before, operators, now_us=77, decided=PlanDecisions(settle_after=True)), after, operators
+        next_plan(3, before, operators, now_us=77, decided=PlanDecisions(spark_batch=None)), after, operators
     )
 
 
@@ -285,7 +286,7 @@ def test_another_pass_settles_up_to_where_the_rows_moved_time() -> None:
     assert plan is not None
     assert plan.settle_us == {"near": 420, "far": 275}
     assert replace(plan, settle_us={}) == replace(
-        next_plan(3, before, operators, now_us=77, decided=PlanDecisions(settle_after=True)), settle_us={}
+        next_plan(3, before, operators, now_us=77, decided=PlanDecisions(spark_batch=None)), settle_us={}
     )
 
 
@@ -337,7 +338,7 @@ def test_no_other_pass_for_rows_that_wait_for_ever() -> None:
 def test_a_chain_is_settled_pass_by_pass_and_then_at_rest() -> None:
     operators = named(near(BOTH), far(BOTH))
     start = manifest({"near": 290, "far": 265}, a=450, b=420, c=430)
-    plan = next_plan(3, start, operators, now_us=77, decided=PlanDecisions(settle_after=True))
+    plan = next_plan(3, start, operators, now_us=77, decided=PlanDecisions(spark_batch=None))
     assert plan.settle_us == {"near": 420, "far": 265}
     state = replace(start, settled_us=plan.settle_us)
     again = settle_plan(plan, state, operators)

@@ -8,7 +8,7 @@ from tests.unit.state.samples import a_manifest, a_piece, a_plan, a_range
 
 from tidegate.model.codec import decode, encode, encode_exactly
 from tidegate.model.debts import Debt, DebtCell, DebtRepair, RepairCell
-from tidegate.model.manifest import Manifest, StreamClock
+from tidegate.model.manifest import Manifest, SparkBatch, StreamClock
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
 from tidegate.model.reports import (
@@ -68,11 +68,15 @@ def a_debt(batch: int) -> Debt:
 
 def test_a_plan_comes_back_equal_from_json() -> None:
     payment = DebtRepair(2, (RepairCell(0, 1, 0.0, 0.5), RepairCell(1, 0, 0.25, 1.0)))
-    plan = replace(a_plan(5), flush=True, settle_after=True, settle_us={"near": END_US})
+    taken = SparkBatch(4, "0123456789abcdef")
+    plan = replace(a_plan(5), flush=True, spark_batch=taken, settle_us={"near": END_US})
     plan = replace(
         plan, repair=replace(plan.repair, bytes_max=7, repairs={"near": (payment,)}, repair_all=True)
     )
     assert decode(Plan, encode(plan)) == plan
+    settling = replace(plan, spark_batch=None)
+    assert decode(Plan, encode(settling)) == settling
+    assert (plan.settles, settling.settles) == (False, True)
 
 
 def test_a_manifest_comes_back_equal_from_json() -> None:

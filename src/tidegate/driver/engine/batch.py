@@ -36,7 +36,8 @@ class BatchDone:
     """A batch after the passes that have run so far."""
 
     plan: Plan
-    rows: StreamRows
+    #: None in a commit without rows.
+    rows: StreamRows | None
     before: Manifest
     after: Manifest
     #: Of the pass over its rows, and of all passes.

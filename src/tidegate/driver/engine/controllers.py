@@ -33,7 +33,7 @@ from tidegate.driver.frames.sample_frames import Estimating
 from tidegate.model.codec import to_plain
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.json_values import Metrics
-from tidegate.model.manifest import Manifest
+from tidegate.model.manifest import Manifest, SparkBatch
 from tidegate.model.plan import Plan, PlanDecisions, RepairPlan, ShedPlan
 from tidegate.model.progress import OperatorProgress
 from tidegate.model.skip_plan import Skipping
@@ -56,6 +56,8 @@ class Moment:
     flush: bool
     #: The workers are cold, so durations are not representative.
     cold: bool
+    #: The batch of Spark that brings the rows; None: no rows come, and no batch may follow.
+    spark_batch: SparkBatch | None
 
 
 class Controllers:
@@ -102,12 +104,11 @@ class Controllers:
             routing, cuts, wanted = balancing.reroute(balance, manifest, self.instances, loads)
         with times.timed("goal"):
             skipping = self._skipping(manifest, moment)
-        settle_after = self.settings.settle_after and not moment.flush
         decided = PlanDecisions(
             awake_us=moment.awake_us,
             flush=moment.flush,
-            settle_after=settle_after,
             seed=self.settings.seed,
+            spark_batch=moment.spark_batch,
             routing=routing,
             cuts=cuts,
             balance=wanted,
@@ -118,7 +119,7 @@ class Controllers:
                 self.dropping.decide(manifest),
                 self.estimating.decide(manifest, self._operators),
             ),
-            repair=self._repairing(manifest, skipping, settle_after, moment.cold),
+            repair=self._repairing(manifest, skipping, moment.spark_batch is None, moment.cold),
         )
         return planning.next_plan(batch, manifest, self._operators, moment.now_us, decided)
 
@@ -203,7 +204,7 @@ class Controllers:
         telemetry["balance"] = balance_metrics(done.before, plan, done.reports)
         repairs = plan.repair.bytes_max is not None or after.written_off
         telemetry["debts"] = debt_metrics(plan, after, done.settled, self._operators) if repairs else {}
-        telemetry["settled"] = self._is_settled(plan, after)
+        telemetry["settled"] = self._is_settled(after)
         telemetry["goal"] = after.control.get(goal_loop.CONTROL, {}).get("told")
         telemetry["sift"] = sift_metrics(plan, done.matched, done.entered.rows, after)
         telemetry["windows"] = self.dropping.metrics(plan, done.before, after)
@@ -260,12 +261,15 @@ class Controllers:
             return seconds - repair_seconds
         return seconds - repair.repair_seconds(done.settled, self.settings.repair.parallelism)
 
-    def _is_settled(self, plan: Plan, after: Manifest) -> bool:
+    def is_due(self, manifest: Manifest) -> bool:
+        """Whether a commit without rows would emit waiting rows or repair debts."""
+        repairs = self.settings.repair is not None and bool(manifest.debts)
+        return repairs or planning.releases(manifest, self._operators)
+
+    def _is_settled(self, after: Manifest) -> bool:
         """False if a next batch without rows would still emit waiting rows or repair debts."""
         repairs = self.settings.repair is not None and self.settings.repair.when == IDLE
-        if repairs and after.debts:
-            return False
-        return planning.settle_plan(plan, after, self._operators) is None
+        return not (repairs and after.debts) and not planning.releases(after, self._operators)
 
     @staticmethod
     def _remember(done: BatchDone, learnt: Mapping[str, Any]) -> None:

@@ -1,16 +1,19 @@
 """The engine runs one micro-batch at a time. The steps of a batch are numbered here and in the code.
 
-    1  if the manifest of the batch exists, the batch is done: return
+    1  if the last manifest has this batch of Spark, it is done: return; else it gets the next commit number
     2  read the plan (a replay), or decide and write it before anything runs; for the first rows of a stream
        after an initial skew scan
     3  build data frames for all operators under the plan
     4  one action: kernels run, state files are written, output is materialised, reports are collected
-    5  more passes if the plan asks for them: rows released by the new watermark, repair
+    5  more passes if no batch may follow: rows that the watermark releases, repair
     6  sinks read the materialised output
     7  telemetry, the receipt, then the manifest, which commits the batch
 
 A crash before 7 leaves manifest b-1: the batch runs again under the same plan and gives the same rows. A
 crash after 7 leaves manifest b: Spark runs the batch again, and step 1 returns.
+
+A run over what is available now ends with a commit without rows (`Engine.settle`): steps 2 to 7, once, after
+Spark's query. If it was begun and not finished, the next start finishes it before anything else.
 """
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ from tidegate.driver.sql_text import condition
 from tidegate.errors import BatchFailed
 from tidegate.model.codec import to_plain
 from tidegate.model.json_values import Metrics
-from tidegate.model.manifest import Manifest
+from tidegate.model.manifest import Manifest, SparkBatch
 from tidegate.model.plan import Plan
 from tidegate.model.progress import LatencyProgress
 from tidegate.model.reports import MatchReport, Observed, TaskReport
@@ -61,7 +64,7 @@ from tidegate.model.times import BEGINNING_US
 from tidegate.observe.telemetry import Telemetry, telemetry_of
 from tidegate.state import receipt_log
 from tidegate.state.checkpoint import Checkpoint, check_flow
-from tidegate.state.recovery import is_done
+from tidegate.state.spark_log import commit_of, refuse_other, unfinished_settling
 from tidegate.window.drop.gap_table import GapTable
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -149,24 +152,43 @@ class Engine:
             self._now_us(),
         )
 
-    def run_batch(self, frame: DataFrame | None, batch: int, flush: bool = False) -> None:
-        """One batch, from plan to manifest. `frame`: as Spark passes it; None in a batch run."""
+    def run_batch(self, frame: DataFrame | None, spark_batch: int, flush: bool = False) -> None:
+        """One batch of Spark, from plan to manifest. `frame`: as Spark passes it; None in a batch run."""
         # 1. Already done: Spark died between our manifest and its own commit.
-        if is_done(batch, self.manifest.batch):
-            return
-        with self.jobs.within(batch):
-            self._run_batch(frame, batch, flush)
+        wanted = self.checkpoint.spark_log.batch(spark_batch)
+        if commit_of(wanted, self.manifest) is not None:
+            self._commit_next(frame, wanted, flush)
 
-    def _run_batch(self, frame: DataFrame | None, batch: int, flush: bool) -> None:
+    def settle(self) -> None:
+        """A commit without rows, because no batch may follow: all that the watermark releases, and repair."""
+        if self.controllers.is_due(self.manifest):
+            self._commit_next(None, None)
+
+    @property
+    def settles_first(self) -> bool:
+        """Whether an earlier run began a commit without rows and did not finish it."""
+        return unfinished_settling(self.manifest, self.checkpoint.plans) is not None
+
+    def finish_settling(self) -> None:
+        """Finish that commit under its plan; no batch may run before it."""
+        self._commit_next(None, None)
+
+    def _commit_next(self, frame: DataFrame | None, taken: SparkBatch | None, flush: bool = False) -> None:
+        """The next commit: the rows of a batch of Spark, or without rows."""
+        batch = self.manifest.batch + 1
+        with self.jobs.within(batch):
+            self._run_batch(frame, batch, taken, flush)
+
+    def _run_batch(self, frame: DataFrame | None, batch: int, taken: SparkBatch | None, flush: bool) -> None:
         started = self._clock()
         self._times = Timings()
         passes: list[Pass] = []
         with self._times.timed("input"):
-            rows = StreamRows(self.compiled, frame, self.query)
+            rows = None if taken is None else StreamRows(self.compiled, frame, self.query)
         try:
             # 2. The plan.
             with self._times.timed("plan"):
-                plan = self._plan(rows, batch, flush)
+                plan = self._plan(rows, batch, taken, flush)
             self._step("planned", batch)
             # 3. and 4. Rows.
             done = self._run_rows(rows, plan, passes)
@@ -193,30 +215,36 @@ class Engine:
         """Release what was sent to workers; no batch may follow."""
         self._work_orders.close()
 
-    def _plan(self, rows: StreamRows, batch: int, flush: bool) -> Plan:
+    def _plan(self, rows: StreamRows | None, batch: int, taken: SparkBatch | None, flush: bool) -> Plan:
         known = self.checkpoint.plans.read(batch)
         if known is not None:
+            refuse_other(known.spark_batch, taken)
             return known
-        moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold)
+        moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold, taken)
         self.jobs.next("initial skew scan")
         with self._times.timed("look"):
-            seen = self._skew_scan.at(rows, self.manifest)
+            seen = {} if rows is None else self._skew_scan.at(rows, self.manifest)
         plan = self.controllers.plan(batch, self.manifest, moment, self._times, seen)
         self._step("planning", batch)
         self.checkpoint.plans.write(plan)
         self.controllers.matching.publish(plan)
         return plan
 
-    def _run_rows(self, rows: StreamRows, plan: Plan, passes: list[Pass]) -> BatchDone:
+    def _run_rows(self, rows: StreamRows | None, plan: Plan, passes: list[Pass]) -> BatchDone:
         """The pass over the rows of the batch."""
         matching = self.controllers.matching
-        rows.begin(plan)
-        self._session = rows.session
+        if rows is not None:
+            rows.begin(plan)
+            self._session = rows.session
         reports, matched = self._run_pass(rows, plan, self.manifest, passes)
         # These may be the first to read a stream, so they come before the counts of Spark.
         united, tapped_late = passes[0].united(plan), passes[0].late(plan)
-        raw = observed.read(self.compiled.observed, rows)
-        entered = replace(matching.entered(raw, rows, self.manifest), united=united)
+        if rows is None:
+            raw = dict.fromkeys(self.compiled.observed, Observed(0, 0, None))
+            entered = matching.nothing_entered(raw, self.manifest)
+        else:
+            raw = observed.read(self.compiled.observed, rows)
+            entered = replace(matching.entered(raw, rows, self.manifest), united=united)
         seen = matching.judged(raw, plan, matched)
         late = tapped_late | matching.late(matched) | self._late_in_unions(entered)
         self._step("materialised", plan.batch)
@@ -241,8 +269,8 @@ class Engine:
         return late
 
     def _settle(self, done: BatchDone, passes: list[Pass]) -> None:
-        """Emit rows released by the new watermark, if no later batch may do it."""
-        for _ in self._operators if done.plan.settle_after else ():
+        """Emit rows released by the watermark behind other operators, if no later batch may do it."""
+        for _ in self._operators if done.plan.settles else ():
             again = planning.settle_plan(done.plan, done.after, self._operators)
             if again is None:
                 break
@@ -277,13 +305,15 @@ class Engine:
         repair_seconds = self._times.seconds.get("repair", 0.0)
         busy_seconds = self.controllers.ordinary_seconds(done, seconds, repair_seconds)
         with self._times.timed("intake"):
-            done.taken = self._taken(done.after, telemetry["offered"])
+            done.taken = {} if done.plan.settles else self._taken(done.after, telemetry["offered"])
         with self._times.timed("latency"):
-            done.available = self._availabilities.of(
-                telemetry["offered"], done.rows, self.query, int(started * 1e6)
-            )
+            if done.rows is not None:
+                done.available = self._availabilities.of(
+                    telemetry["offered"], done.rows, self.query, int(started * 1e6)
+                )
         done.latency = self.latency(done, self._clock())
-        self.controllers.learn(done, busy_seconds, self._is_cold, self._times)
+        # Many passes without rows tell nothing about the batches to come.
+        self.controllers.learn(done, busy_seconds, self._is_cold or done.plan.settles, self._times)
         telemetry["latency"] = to_plain(done.latency)
         receipt = self.controllers.report(done, telemetry)
         self.checkpoint.telemetry.write(done.batch, telemetry)
@@ -330,7 +360,7 @@ class Engine:
         """Measure the time that Spark needs around a batch; it is known one batch later."""
         sheds = self.settings.goal is not None
         last = self.query.lastProgress() if self.query is not None and sheds else None
-        if last is not None and last.batchId() == self.manifest.batch - 1:
+        if last is not None and last.batchId() == self.manifest.spark_batch.number - 1:
             whole = last.durationMs().get("triggerExecution") / 1000
             self._outside_seconds = max(0.0, whole - self._last_duration)
         self._last_duration = duration
@@ -338,8 +368,7 @@ class Engine:
 
     def _run_pass(self, rows: StreamRows | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
         with self._times.timed("build"):
-            waits = any(any(operator.unmatched) for operator in self._operators.values())
-            again = plan.repair.repair_all or (plan.settle_after and waits)
+            again = plan.repair.repair_all or plan.settles
             passing = self.controllers.dropping.passing(plan)
             works = self._work_orders.of(plan, before, passing, self.controllers.watching)
             one = build_pass(self.compiled, rows, self._session, works, again, self._frame_cache)
@@ -378,6 +407,8 @@ class Engine:
         if files and folder is not None and linked_output.publish(files, folder, plan.batch):
             return
         frames = [f for one in passes if (f := one.rows(output, plan, gaps)) is not None]
+        if not frames:  # A commit without rows, and an output that no operator with state feeds.
+            return
         rows = frames[0]
         for more in frames[1:]:
             rows = rows.unionAll(more)

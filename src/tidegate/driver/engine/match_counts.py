@@ -71,6 +71,13 @@ class Matching:
         everywhere = {**rows, **since(before, source_sifters.CONTROL, offered)}
         return Entered(seen, everywhere, rows, at_sources, since(before, source_sifters.DROPPED, dropped))
 
+    def nothing_entered(self, seen: Mapping[str, Observed], before: Manifest) -> Entered:
+        """The same for a commit without rows: what sources count meanwhile belongs to the next batch."""
+        known = before.control.get
+        at_sources = known(source_sifters.CONTROL, {}), known(source_sifters.DROPPED, {})
+        nothing = {name: 0 for name, stream in self._streams.items() if stream is not None}
+        return Entered(seen, nothing, nothing, at_sources, {})
+
     def judged(
         self, seen: Mapping[str, Observed], plan: Plan, reports: Sequence[MatchReport]
     ) -> dict[str, Observed]:

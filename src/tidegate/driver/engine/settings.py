@@ -24,8 +24,6 @@ class Settings:
 
     partitions: int
     instances: int
-    #: Run another pass to emit released rows after each batch, because no next batch may do it.
-    settle_after: bool
     seed: int
     balance: BalanceSettings
     #: The goal, and what may be shed to meet it; None: nothing.

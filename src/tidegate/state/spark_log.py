@@ -1,0 +1,111 @@
+"""Spark's log beside ours: which Spark batch is in which commit, and whether it is still the same batch.
+
+    Spark's batches    6    7         8      offsets/8 is written before Spark asks us for batch 8
+    our commits        6    7    8    9      manifest 9 says that Spark batch 8 is the last one in it
+                                 └── settles: it has no Spark batch
+
+Commits have numbers of their own, because some of them have no Spark batch. Spark asks for its last batch
+again when it died before it wrote its own commit:
+
+    our last manifest has Spark batch   … 7     Spark asks for 8: it becomes the next commit
+                                        … 8     Spark asks for 8: done, it is skipped
+
+Anything else means that files of one of the two are gone. Continuing would silently join against the wrong
+state or skip rows. So would another batch under a known number: a log that was lost and begun again counts
+from 0, like the first. Therefore plans and manifests hold a checksum of the batch's entry in Spark's log.
+
+Guarantee: every Spark batch is in exactly one commit, whatever is killed, and commits have no gaps.
+"""
+
+from __future__ import annotations
+
+from tidegate.errors import StateError
+from tidegate.model.manifest import Manifest, SparkBatch
+from tidegate.model.plan import Plan
+from tidegate.state.manifest_log import FOLDER as MANIFESTS
+from tidegate.state.plan_log import PlanLog
+from tidegate.state.store.paths import batch_path
+from tidegate.state.store.sealed import checksum
+from tidegate.state.store.store import Store
+
+FOLDER = "offsets"
+
+
+class SparkLog:
+    """The log in which Spark writes what a batch reads, before it runs; only read here."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def batch(self, number: int) -> SparkBatch:
+        """This batch of Spark as the log has it now; a batch without an entry has no checksum."""
+        try:
+            return SparkBatch(number, checksum(self._store.read(f"{FOLDER}/{number}")))
+        except StateError:
+            return SparkBatch(number)
+
+
+def commit_of(wanted: SparkBatch, newest: Manifest) -> int | None:
+    """The number of the commit that takes this Spark batch; None if it is done. StateError when the batch
+    does not follow the state, or is another one than was taken under its number."""
+    last = newest.spark_batch
+    found = "no manifest at all"
+    if newest.batch >= 0:
+        file = batch_path(MANIFESTS, newest.batch)
+        found = f"{file} as the newest manifest, with Spark batch {last.number}"
+    if wanted.number > last.number + 1:
+        raise StateError(
+            f"Spark batch {wanted.number} cannot run because the manifest with Spark batch "
+            f"{wanted.number - 1} is missing",
+            code="CHECKPOINT_MANIFEST_MISSING",
+            got=found,
+            why="Spark has committed that batch, so its state is lost with the file",
+            do="Restore the file from a backup, or start with a new checkpoint and new output directories",
+        )
+    if wanted.number < last.number:
+        raise StateError(
+            f"Spark asks for batch {wanted.number}, which was committed long ago",
+            code="CHECKPOINT_SPARK_LOG_OUTDATED",
+            got=found,
+            why="Spark's own log (the folder `spark` of the checkpoint) is missing or older than the state, "
+            "so new rows would be skipped as already processed",
+            do="Restore that folder from a backup, or start with a new checkpoint and new output directories",
+        )
+    if wanted.number == last.number:
+        refuse_other(last, wanted)
+        return None
+    return newest.batch + 1
+
+
+def unfinished_settling(newest: Manifest, plans: PlanLog) -> Plan | None:
+    """The plan of a commit without a Spark batch that an earlier run began and did not finish."""
+    plan = plans.read(newest.batch + 1)
+    return plan if plan is not None and plan.settles else None
+
+
+def refuse_other(known: SparkBatch | None, found: SparkBatch | None) -> None:
+    """StateError if Spark's log has another batch than a plan or a manifest was made with; None: no batch."""
+    if known is None or found is None:
+        same = known is found
+    else:
+        unknown = not known.checksum or not found.checksum
+        same = known.number == found.number and (unknown or known.checksum == found.checksum)
+    if not same:
+        raise StateError(
+            f"{_said(found)} is not the one that was taken before",
+            code="CHECKPOINT_SPARK_BATCH_CHANGED",
+            got=f"{_entry(found)}; the state was made with {_entry(known)}",
+            why="Spark's own log (the folder `spark` of the checkpoint) was replaced, so rows would be "
+            "skipped or taken twice",
+            do="Restore that folder from a backup, or start with a new checkpoint and new output directories",
+        )
+
+
+def _said(batch: SparkBatch | None) -> str:
+    return "A commit without a Spark batch" if batch is None else f"Spark batch {batch.number}"
+
+
+def _entry(batch: SparkBatch | None) -> str:
+    if batch is None:
+        return "no Spark batch"
+    return f"{FOLDER}/{batch.number} with checksum {batch.checksum or 'unknown'}"

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.state.samples import a_manifest, a_plan
+
+from tidegate.errors import StateError
+from tidegate.model.manifest import Manifest, SparkBatch
+from tidegate.state.checkpoint import Checkpoint
+from tidegate.state.plan_log import PlanLog
+from tidegate.state.spark_log import SparkLog, commit_of, refuse_other, unfinished_settling
+from tidegate.state.store.store import Store
+
+
+def after(commit: int, spark_batch: int, checksum: str = "") -> Manifest:
+    return replace(a_manifest(commit), spark_batch=SparkBatch(spark_batch, checksum))
+
+
+# -- which commit --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("commit", "spark_batch"), [(-1, -1), (0, 0), (9, 7)])
+def test_the_next_batch_of_spark_gets_the_next_commit(commit: int, spark_batch: int) -> None:
+    assert commit_of(SparkBatch(spark_batch + 1), after(commit, spark_batch)) == commit + 1
+
+
+@pytest.mark.parametrize("commit", [7, 9])
+def test_the_last_batch_of_spark_is_done_also_behind_commits_without_one(commit: int) -> None:
+    assert commit_of(SparkBatch(7), after(commit, 7)) is None
+
+
+def test_a_gap_names_the_newest_manifest() -> None:
+    with pytest.raises(
+        StateError,
+        match=r"CHECKPOINT_MANIFEST_MISSING.*Spark batch 8 is missing.*0000000009\.json.*Spark batch 7",
+    ):
+        commit_of(SparkBatch(9), after(9, 7))
+
+
+def test_a_gap_without_any_manifest_is_refused_too() -> None:
+    with pytest.raises(
+        StateError, match=r"CHECKPOINT_MANIFEST_MISSING.*batch 2 is missing.*Got: no manifest at all"
+    ):
+        commit_of(SparkBatch(3), after(-1, -1))
+
+
+def test_a_batch_from_long_ago_means_that_sparks_log_is_gone() -> None:
+    with pytest.raises(StateError, match=r"CHECKPOINT_SPARK_LOG_OUTDATED.*batch 0,.*folder `spark`"):
+        commit_of(SparkBatch(0), after(9, 7))
+
+
+# -- whether it is the same batch ----------------------------------------------------------------------------
+
+
+def test_a_batch_is_known_by_its_entry_in_sparks_log(store: Store) -> None:
+    log = SparkLog(store)
+    assert log.batch(0) == SparkBatch(0)
+    store.write_atomic("offsets/0", b"v1\n{}\n{}")
+    store.write_atomic("offsets/1", b"v1\n{}\n-")
+    assert log.batch(0) == log.batch(0)
+    assert log.batch(0).checksum not in ("", log.batch(1).checksum)
+
+
+def test_another_batch_under_the_number_of_the_last_is_refused() -> None:
+    newest = after(0, 0, "aaaa")
+    assert commit_of(SparkBatch(0, "aaaa"), newest) is None
+    with pytest.raises(
+        StateError, match=r"CHECKPOINT_SPARK_BATCH_CHANGED.*Spark batch 0.*bbbb.*aaaa.*folder `spark`"
+    ):
+        commit_of(SparkBatch(0, "bbbb"), newest)
+
+
+@pytest.mark.parametrize(("known", "found"), [("", "bbbb"), ("aaaa", ""), ("", "")])
+def test_without_an_entry_there_is_nothing_to_compare(known: str, found: str) -> None:
+    assert commit_of(SparkBatch(0, found), after(0, 0, known)) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "found"),
+    [(SparkBatch(3), SparkBatch(4)), (None, SparkBatch(3)), (SparkBatch(3), None)],
+)
+def test_a_plan_of_another_batch_is_refused(known: SparkBatch | None, found: SparkBatch | None) -> None:
+    refuse_other(known, known)
+    with pytest.raises(StateError, match="CHECKPOINT_SPARK_BATCH_CHANGED"):
+        refuse_other(known, found)
+
+
+@pytest.mark.parametrize("scheme", ["", "local://"], ids=["local", "remote"])
+def test_a_start_refuses_a_log_that_has_another_batch(tmp_path: Path, scheme: str) -> None:
+    checkpoint = Checkpoint(f"{scheme}{tmp_path}/ck")
+    checkpoint.open("test")
+    offsets = checkpoint.spark_log._store
+    offsets.write_atomic("offsets/0", b"first")
+    checkpoint.commit(replace(a_manifest(0), spark_batch=checkpoint.spark_log.batch(0)))
+    assert checkpoint.recover() is not None
+    offsets.delete("offsets/0")
+    assert checkpoint.recover() is not None, "without an entry, the first batch tells"
+    offsets.write_atomic("offsets/0", b"second")
+    with pytest.raises(StateError, match="CHECKPOINT_SPARK_BATCH_CHANGED"):
+        checkpoint.recover()
+    checkpoint.close()
+
+
+# -- commits without a batch ---------------------------------------------------------------------------------
+
+
+def test_only_a_plan_without_a_batch_is_an_unfinished_settling(store: Store) -> None:
+    plans = PlanLog(store)
+    assert unfinished_settling(after(4, 4), plans) is None
+    plans.write(replace(a_plan(5), spark_batch=SparkBatch(5)))
+    assert unfinished_settling(after(4, 4), plans) is None
+    settling = replace(a_plan(6), spark_batch=None)
+    plans.write(settling)
+    assert unfinished_settling(after(5, 5), plans) == settling
+    assert unfinished_settling(after(6, 5), plans) is None, "it has its manifest"
