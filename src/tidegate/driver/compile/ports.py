@@ -178,13 +178,12 @@ def project(
     values: Sequence[Column],
     code: Column,
     keyless: Column,
-    tag: Column | None = None,
 ) -> DataFrame:
-    """The rows of a frame in the shared layout; with the tag of the port, unless another is given."""
+    """The rows of a frame in the shared layout, with the tag of the port."""
     given = dict(zip(port.lanes, values, strict=True))
     # A null key has no code; any number that spreads such rows over instances is valid.
     spread = F.when(keyless, F.xxhash64(F.col(TIME))).otherwise(code)
-    tag = F.when(keyless, F.lit(port.tag + 1)).otherwise(F.lit(port.tag)) if tag is None else tag
+    tag = F.when(keyless, F.lit(port.tag + 1)).otherwise(F.lit(port.tag))
     return frame.select(
         tag.cast("short").alias(TAG),
         F.coalesce(F.col(TIME), F.lit(BEGINNING_US)).alias(TIME),
