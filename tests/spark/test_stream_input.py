@@ -3,6 +3,7 @@ of every kind come through."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,25 @@ def test_columns_of_every_kind_and_united_frames_come_through(spark: SparkSessio
     assert len(tapped.rows) == 200
     assert all(row[1]["a"] == int(row[3].strip("[]")) for row in tapped.rows)
     assert sum(row[2] for row in counts.rows) > 0
+
+
+def test_the_current_time_in_a_step_is_that_of_the_batch(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    add_files(folder, [a_file(0), a_file(1)])
+    sinks = Sink(), Sink()
+    rows = a_stream(spark, folder)
+    steps = [
+        F.current_timestamp().alias("now"),
+        F.current_date().alias("day"),
+        F.localtimestamp().alias("local"),
+    ]
+    run([rows.select("ts", *steps).write_to(sink, name=f"out{n}") for n, sink in enumerate(sinks)], tmp_path)
+    for batch in (0, 1):
+        log = (tmp_path / "ck" / "spark" / "offsets" / str(batch)).read_text().splitlines()
+        times = {tuple(row[1:]) for sink in sinks for row in sink.batches[batch]}
+        ((now, day, local),) = times
+        assert round(now.timestamp() * 1000) == json.loads(log[1])["batchTimestampMs"]
+        assert local.date() == day
 
 
 def test_a_transform_that_reads_another_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:

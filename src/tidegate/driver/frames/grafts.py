@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 
@@ -65,6 +65,40 @@ def _scala(jvm: Any, name: str) -> Any:
     return getattr(getattr(package, f"{last}$"), "MODULE$")
 
 
+def reads_clock(plan: Any, session: Any) -> bool:
+    """Whether a plan asks for the current time."""
+    patterns = session._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    return bool(plan.containsPattern(patterns.CURRENT_LIKE()))
+
+
+def at_time(plan: Any, session: Any, now_ms: int) -> Any:
+    """The plan with this time in place of the current one, as Spark itself does for a micro-batch.
+
+    So a replay computes the same rows, and all readers of a batch agree.
+    """
+    return plan.transformAllExpressions(_CurrentTime(session._jvm, now_ms))
+
+
+class _CurrentTime:
+    """A partial function of Scala on expressions; Java calls it."""
+
+    def __init__(self, jvm: Any, now_ms: int) -> None:
+        self._jvm, self._now_ms = jvm, now_ms
+
+    def applyOrElse(self, expression: Any, default: Any) -> Any:  # noqa: N802 - Scala's name
+        """A literal for an expression that is the current time; the expression itself if it is none."""
+        kind = expression.getClass().getSimpleName()
+        if kind not in ("CurrentTimestamp", "Now", "LocalTimestamp", "CurrentDate"):
+            return default.apply(expression)
+        local = kind in ("LocalTimestamp", "CurrentDate")
+        zone = expression.timeZoneId() if local else self._jvm.scala.Option.apply("UTC")
+        time = self._jvm.org.apache.spark.sql.catalyst.expressions.CurrentBatchTimestamp
+        return time(self._now_ms, expression.dataType(), zone).toLiteral()
+
+    class Java:
+        implements: ClassVar = ["scala.PartialFunction"]
+
+
 @dataclass(frozen=True)
 class _Branch:
     """A node of a plan with the children that have places below them."""
@@ -87,6 +121,8 @@ class Graft:
         """`places`: by name, frames that `frame` was derived from."""
         plan = analyzed(frame)
         self._root = _find(plan, {name: analyzed(one) for name, one in places.items()})
+        #: Its expressions ask for the current time.
+        self.reads_clock: bool = reads_clock(plan, frame.sparkSession)
         #: Streaming sources of the plan that are in no place.
         self._others: list[str] = _sources_outside(plan, self._root)
 

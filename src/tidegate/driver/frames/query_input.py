@@ -80,7 +80,8 @@ class QueryInput:
 
     def plans(self, batch: DataFrame, query: Any) -> StreamPlans:
         """The plan of each stream in a running batch; `query`: the Java streaming query."""
-        plan = query.streamingQuery().lastExecution().analyzed()
+        execution = query.streamingQuery().lastExecution()
+        plan = execution.analyzed()
         while plan.nodeName() != "Union":
             plan = plan.children().apply(0)
         branches = java_items(plan.children())
@@ -93,7 +94,7 @@ class QueryInput:
                 found[name] = branch.children().apply(0)
                 if _is_empty(found[name]):
                     empty.add(name)
-        return StreamPlans(found, frozenset(empty))
+        return StreamPlans(found, frozenset(empty), execution.offsetSeqMetadata().batchTimestampMs())
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ class StreamPlans:
 
     plans: Mapping[str, Any]
     empty: frozenset[str] = frozenset()
+    #: The time of the batch, which a replay has too; None in a batch run.
+    now_ms: int | None = None
 
 
 def is_cheap(frame: DataFrame) -> bool:

@@ -11,7 +11,7 @@ the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from tidegate.control.latency import QUANTILE_STEPS
 from tidegate.driver.compile import ports
-from tidegate.driver.frames.grafts import analyzed, bounded, frame_of
+from tidegate.driver.frames.grafts import analyzed, at_time, bounded, frame_of
 from tidegate.driver.frames.query_input import StreamPlans
 from tidegate.driver.sql_text import data
 from tidegate.model.times import BEGINNING_US
@@ -105,7 +105,7 @@ class StreamRows:
         if self._is_empty(entry):
             return None
         plans = {name: analyzed(self._timed(name)) for name in entry.streams}
-        return bounded(frame_of(entry.graft.on(plans), self.session))
+        return bounded(frame_of(self._on_top(entry, plans), self.session))
 
     def kept(self, stream: str) -> DataFrame | None:
         """The rows of a shared stream, with their times; None if there are none."""
@@ -150,13 +150,17 @@ class StreamRows:
             if entry.usable_only and stream in self._compiled.observed:
                 frame = frame.where(self.usable(stream))
             plans[stream] = analyzed(frame if front is None else front.of(frame))
-        rows = frame_of(entry.graft.on(plans), self.session)
+        rows = frame_of(self._on_top(entry, plans), self.session)
         if entry.counted_as is not None:
             rows = rows.observe(entry.counted_as, F.count(F.lit(1)).alias(ROWS))
             names.append(entry.counted_as)
         rows = rows if behind is None else behind(rows)
         self._publishes(rows, names)
         return bounded(rows)
+
+    def _on_top(self, entry: Entry, plans: Mapping[str, Any]) -> Any:
+        plan, now_ms = entry.graft.on(plans), self._given.now_ms
+        return plan if now_ms is None or not entry.graft.reads_clock else at_time(plan, self.session, now_ms)
 
     def _publishes(self, frame: DataFrame, names: list[str]) -> None:
         self._observing.update(dict.fromkeys(names, frame._jdf.queryExecution()))
