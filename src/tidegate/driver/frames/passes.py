@@ -139,16 +139,17 @@ class Pass:
     def late(self, plan: Plan) -> dict[str, int]:
         """Late rows of tapped streams that enter no operator, so that no task counts them."""
         counted = {stream for operator in self.compiled.operators for stream in operator.streams}
-        streams = sorted({tap.stream for tap in self.compiled.taps.values()} - counted)
+        # A tap of refused rows lies in front of all steps, so its count takes precedence.
+        taps = sorted(self.compiled.taps.values(), key=lambda tap: tap.kind != "rows")
+        chosen = {tap.stream: tap for tap in taps if tap.stream not in counted}
         counts = {}
-        for stream in streams if self.batch is not None else ():
-            rows = None if self.batch is None else self.batch.kept(stream)
+        for stream, tap in chosen.items() if self.batch is not None else ():
+            rows = None if self.batch is None else self.batch.new(tap.entry)
             if self.batch is not None and rows is not None:
-                late = (
-                    f"{self.batch.usable(stream)} AND {TIME} < {data(plan.watermarks_us[stream], 'bigint')}"
-                )
-                counts[stream] = rows.agg(F.count_if(F.expr(late)).alias("late"))
-        return dict.fromkeys(streams, 0) | _one_row_each(counts)
+                behind = f"{TIME} < {data(plan.watermarks_us[stream], 'bigint')}"
+                late = F.expr(f"{self.batch.usable(stream)} AND {behind}")
+                counts[stream] = rows.agg(F.count_if(late).alias("late"))
+        return dict.fromkeys(chosen, 0) | _one_row_each(counts)
 
     def united(self, plan: Plan) -> dict[Reader, tuple[int, int]]:
         """By input of a union: its rows, and the late ones among them."""
