@@ -26,7 +26,10 @@ _FILE = re.compile(r"\b((?:file|hdfs|s3a?|gs|abfss?|dbfs):/[^\s,;'\"]+?)\.?(?=[\
 #: The end of a Python stack trace: class and message in one line, not indented.
 _RAISED = re.compile(r"^(?!pyspark\.|py4j\.|org\.|java\.)([\w.]*[A-Z]\w*)(?:: (.*))?$")
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)$', re.MULTILINE)
-_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ([^\n]+)")
+#: A condition of Spark and the rest of its line, which may have another condition in it.
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] (?=([^\n]+))")
+#: What a Java error says of itself, below the line about the call from Python.
+_THROWN = re.compile(r"^: ([^\n]+)", re.MULTILINE)
 #: Conditions of Spark that only wrap another error.
 _WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "TASK_WRITE_FAILED")
 
@@ -52,6 +55,12 @@ def _cause(*, code: str, pattern: str, problem: str, do: str, **more: bool) -> C
 
 #: The first that fits counts.
 CAUSES = (
+    _cause(
+        code="SESSION_STOPPED",
+        pattern=r"SparkContext was shut down|stopped SparkContext|RpcEnv already stopped",
+        problem="the Spark session was stopped while the query ran",
+        do="Stop the query first: query.stop(), or with tg.start(…) as query",
+    ),
     _cause(
         code="DISK_FULL",
         pattern=r"No space left on device|Disk quota exceeded|DiskOutOfSpace",
@@ -265,7 +274,7 @@ def _reason(text: str) -> str:
     """The condition that Spark names, without those that only wrap it; else the first line."""
     named = [one for one in _CONDITION.finditer(text) if one[1] not in _WRAPPERS]
     if named:
-        return shortened(named[-1][0].partition(" SQLSTATE")[0])
+        return shortened(f"[{named[-1][1]}] {named[-1][2]}".partition(" SQLSTATE")[0])
     caused = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
     lines = [line for line in text.splitlines() if line.strip()]
-    return shortened((caused or lines or [type(text).__name__])[-1 if caused else 0])
+    return shortened((caused or _THROWN.findall(text) or lines or [type(text).__name__])[-1 if caused else 0])

@@ -95,6 +95,30 @@ def test_an_error_of_the_driver_stays_itself_and_gets_the_batch() -> None:
     assert error.details["batch_id"] == 7
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "An error occurred while calling o5.save.\n: java.sql.SQLException: No suitable driver\n\tat java.x",
+            "java.sql.SQLException: No suitable driver",
+        ),
+        (
+            "[STREAM_FAILED] Query [id = 46b7] terminated with exception: [CAST_INVALID_INPUT] The value 'x' "
+            "cannot be cast. SQLSTATE: 22018",
+            "[CAST_INVALID_INPUT] The value 'x' cannot be cast.",
+        ),
+    ],
+)
+def test_the_reason_is_what_spark_says_and_not_what_wraps_it(text: str, said: str) -> None:
+    assert of_spark(text, output="near").details["got"] == said
+
+
+def test_a_session_that_was_stopped_under_a_query_is_named() -> None:
+    found = of_spark("Job 7 cancelled because SparkContext was shut down")
+    assert found.code == "SESSION_STOPPED"
+    assert "query.stop()" in str(found)
+
+
 def test_a_function_of_the_user_is_named_with_its_line() -> None:
     found = of_spark(UDF_TEXT)
     assert found.code == "USER_FUNCTION_FAILED"
