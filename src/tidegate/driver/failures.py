@@ -30,6 +30,8 @@ _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<nam
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] (?=([^\n]+))")
 #: What a Java error says of itself, below the line about the call from Python.
 _THROWN = re.compile(r"^: ([^\n]+)", re.MULTILINE)
+#: In front of the class of a Java error.
+_PACKAGE = re.compile(r"\b(?:[a-z]\w*\.){2,}(?=[A-Z]\w*(?:Exception|Error)\b)")
 #: Conditions of Spark that only wrap another error.
 _WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "TASK_WRITE_FAILED")
 
@@ -219,10 +221,10 @@ def _of_spark(error: Exception, batch: int, output: str | None) -> BatchFailed:
 def _unknown_to_us(text: str, batch: int, output: str | None) -> BatchFailed:
     """An error of Spark that is none of ours: of the sink, or of an expression of the flow."""
     if output is not None:
-        return _sink_failed(batch, output, _reason(text))
+        return _sink_failed(batch, output, reason(text))
     return BatchFailed(
         f"Batch {batch} failed: Spark cannot evaluate the flow",
-        got=_reason(text),
+        got=reason(text),
         why="Nothing of the batch was committed",
         do=f"Mend the expression or the data that it names, {_AGAIN}",
         code="EXPRESSION_FAILED",
@@ -245,7 +247,7 @@ def _got(text: str, cause: Cause) -> str:
     if cause.code == "WORKERS_WITHOUT_TIDEGATE":
         return shortened(next(line for line in text.splitlines() if cause.pattern.search(line)))
     file = _FILE.search(text)
-    return file[1] if cause.of_source and file is not None else _reason(text)
+    return file[1] if cause.of_source and file is not None else reason(text)
 
 
 def _raised_in(text: str) -> str:
@@ -270,11 +272,12 @@ def _raised_in(text: str) -> str:
     return f"{shortened(raised or text)}{place}"
 
 
-def _reason(text: str) -> str:
-    """The condition that Spark names, without those that only wrap it; else the first line."""
+def reason(text: str) -> str:
+    """One line of an error of Spark: the condition that it names and no wrapper of it, or the first line."""
     named = [one for one in _CONDITION.finditer(text) if one[1] not in _WRAPPERS]
     if named:
         return shortened(f"[{named[-1][1]}] {named[-1][2]}".partition(" SQLSTATE")[0])
     caused = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
     lines = [line for line in text.splitlines() if line.strip()]
-    return shortened((caused or _THROWN.findall(text) or lines or [type(text).__name__])[-1 if caused else 0])
+    found = (caused or _THROWN.findall(text) or lines or [type(text).__name__])[-1 if caused else 0]
+    return shortened(_PACKAGE.sub("", found))

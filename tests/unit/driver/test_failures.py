@@ -99,8 +99,8 @@ def test_an_error_of_the_driver_stays_itself_and_gets_the_batch() -> None:
     ("text", "said"),
     [
         (
-            "An error occurred while calling o5.save.\n: java.sql.SQLException: No suitable driver\n\tat java.x",
-            "java.sql.SQLException: No suitable driver",
+            "An error occurred while calling o5.save.\n: java.sql.SQLException: No suitable driver\n\tat x",
+            "SQLException: No suitable driver",
         ),
         (
             "[STREAM_FAILED] Query [id = 46b7] terminated with exception: [CAST_INVALID_INPUT] The value 'x' "
