@@ -992,6 +992,13 @@ MISTAKES = (
         ("orders", "fair", "fare"),
     ),
     Mistake(
+        "a test with a value of another type",
+        lambda b: testing.run(b.near(), {"orders": [[{"fare": "much"}]], "tracks": []}),
+        "TESTING_ROWS_INVALID",
+        ("Batch 0", "'orders'", "fare", "double"),
+        caused=True,
+    ),
+    Mistake(
         "a probe ratio above one",
         lambda b: testing.run(b.near(), {"orders": [], "tracks": []}, probe_ratio=30),
         "TESTING_PROBE_RATIO_RANGE",
