@@ -21,7 +21,7 @@ from tidegate.driver.engine.engine import BATCH_BYTES, CONF, Engine
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.failures import failure_of
 from tidegate.driver.io.read_limits import ReadLimits, before_the_first_batch
-from tidegate.driver.quiet_logs import QuietLogs, mark_jobs
+from tidegate.driver.quiet_logs import QuietLogs, mark_jobs, own_thread
 from tidegate.driver.spark_conf import LOCAL_CONF, STREAM_CONF
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.model.json_values import Metrics
@@ -120,7 +120,7 @@ def run_stream(
         def take(frame: DataFrame, batch: int) -> None:
             begun.set()
             ready.wait()
-            with query._running(batch):
+            with query._running(batch), own_thread():
                 _configure_once(frame.sparkSession, configured)
                 try:
                     engine.run_batch(frame, batch)
@@ -135,7 +135,8 @@ def run_stream(
         def watch() -> None:
             ended: BaseException | None = None
             try:
-                inner.awaitTermination()
+                with own_thread():
+                    inner.awaitTermination()
             except Exception as error:
                 if failure:
                     ended = failure[0]
