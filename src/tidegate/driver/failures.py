@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from tidegate.errors import BatchFailed, TidegateError
@@ -172,6 +173,13 @@ def _in_batch(message: str, batch: int, operator: str | None) -> str:
 def _classified(error: Exception, batch: int, output: str | None, stream_of: StreamOf) -> TidegateError:
     if isinstance(error, Py4JError | PySparkException):
         return _of_spark(error, batch, output)
+    if (
+        isinstance(error, AttributeError)
+        and getattr(SparkContext._active_spark_context, "_jsc", None) is None
+    ):
+        # What is left of a session whose Java objects are gone.
+        stopped = CAUSES[0]
+        return _made(batch, stopped.problem, error, stopped.do, code="SESSION_STOPPED")
     if output is not None:
         return _sink_failed(batch, output, in_one_line(error))
     if own_place(error):

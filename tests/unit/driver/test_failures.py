@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 
 from tidegate.driver.failures import failure_of, writing
 from tidegate.errors import BatchFailed, StateError, TidegateError
@@ -117,6 +119,15 @@ def test_a_session_that_was_stopped_under_a_query_is_named() -> None:
     found = of_spark("Job 7 cancelled because SparkContext was shut down")
     assert found.code == "SESSION_STOPPED"
     assert "query.stop()" in str(found)
+
+
+@pytest.mark.parametrize("context", [None, SimpleNamespace(_jsc=None)])
+def test_a_session_that_is_gone_before_a_batch_is_named(
+    context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
+    error = AttributeError("'NoneType' object has no attribute 'setLocalProperty'")
+    assert failure_of(error, 7).code == "SESSION_STOPPED"
 
 
 def test_a_function_of_the_user_is_named_with_its_line() -> None:
