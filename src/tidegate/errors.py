@@ -3,7 +3,7 @@
 A message starts with the code of the error and has four parts, in this order: what is wrong; what we got; why
 it matters; what to do.
 
-    [JOIN_TYPE_UNKNOWN] Unknown join type. Got: 'iner'. Use one of inner, left, right, full, …
+    [JOIN_HOW_UNKNOWN] Unknown kind of join. Got: how='iner'. Use one of inner, left, right, full, …
 
 `docs/errors.md` lists the codes. Errors take the parts themselves; `explain` makes the same sentence for
 warnings.
@@ -35,9 +35,9 @@ class TidegateError(Exception):
     message (`problem`, `got`, `why`, `remedy`) and, where they are known, `batch_id`, `operator`, `output`
     and `stream`.
 
-    >>> error = TidegateError("Unknown join type", got="'iner'", do="Use inner", code="JOIN_TYPE_UNKNOWN")
+    >>> error = TidegateError("Unknown kind of join", got="'iner'", do="Use inner", code="JOIN_HOW_UNKNOWN")
     >>> error.code, error.details["got"]
-    ('JOIN_TYPE_UNKNOWN', "'iner'")
+    ('JOIN_HOW_UNKNOWN', "'iner'")
     """
 
     code: str

@@ -717,6 +717,26 @@ MISTAKES = (
         ("'parket'", "spark.jars.packages"),
     ),
     Mistake(
+        "Kafka without its package",
+        lambda b: b.start(b.near().write_to("kafka", options={"topic": "near"})),
+        "OUTPUT_FORMAT_UNKNOWN",
+        ("'kafka'", "spark.jars.packages"),
+    ),
+    Mistake(
+        "an output on a storage without a connector",
+        lambda b: b.start(b.near().write_to("parquet", "nosuch://bucket/near")),
+        "OUTPUT_PATH_UNREACHABLE",
+        ("output", "nosuch://bucket/near", "No FileSystem for scheme", "connector"),
+        caused=True,
+    ),
+    Mistake(
+        "a checkpoint on a storage without a connector",
+        lambda b: b.run(b.near(), checkpoint="nosuch://bucket/ck"),
+        "CHECKPOINT_UNREACHABLE",
+        ("nosuch://bucket/ck", "nosuch", "fsspec"),
+        caused=True,
+    ),
+    Mistake(
         "no path",
         lambda b: b.near().write_to("parquet"),
         "OUTPUT_PATH_MISSING",
@@ -970,6 +990,13 @@ MISTAKES = (
         lambda b: testing.run(b.near(), {"orders": [[{"fair": 3.0}]], "tracks": []}),
         "TESTING_COLUMNS_UNKNOWN",
         ("orders", "fair", "fare"),
+    ),
+    Mistake(
+        "a test with a value of another type",
+        lambda b: testing.run(b.near(), {"orders": [[{"fare": "much"}]], "tracks": []}),
+        "TESTING_ROWS_INVALID",
+        ("Batch 0", "'orders'", "fare", "double"),
+        caused=True,
     ),
     Mistake(
         "a probe ratio above one",

@@ -1,4 +1,4 @@
-"""A user's script: joins two small streams; argument: what goes wrong (sink, function or nothing).
+"""A user's script: joins two small streams; arguments: what goes wrong (sink, column, function or nothing).
 
 Run in a process of its own, in an environment that does not name a Python for the workers.
 """
@@ -48,6 +48,8 @@ def run(spark: SparkSession, folder: Path, mistake: str) -> None:
         assert frame.count() == 2
         if mistake == "sink":
             raise ValueError("no such table")
+        if mistake == "column":
+            frame.select("fair").count()
 
     streams = []
     for name in ("a", "b"):

@@ -10,7 +10,7 @@ Without a goal nothing is shed, however long a batch takes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tidegate.errors import FlowError
@@ -61,6 +61,7 @@ class Goal:
     """
 
     latency: Duration
+    _: KW_ONLY
     max_loss: float | None = None
     max_state: str | None = None
     observe: bool = False

@@ -15,7 +15,7 @@ follow its numbers.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 
 from tidegate.errors import FlowError
@@ -35,6 +35,7 @@ class RangeQuery:
 
     name: str
     where: str
+    _: KW_ONLY
     weight: float = 1.0
     loss_sensitivity: float = 1.0
 

@@ -39,7 +39,9 @@ OPTIONS: Mapping[str, Callable[[str], Any]] = {
 }
 _OF_GOAL = ("latency", "max_loss", "max_state")
 _OF_OUTPUT = ("max_gap", "priority", "repair_column")
-CHECKPOINT = "checkpointLocation"
+CHECKPOINT, PATH = "checkpointLocation", "path"
+#: Options that are read here; Spark does not mind their case.
+_CANONICAL = {name.lower(): name for name in (CHECKPOINT, PATH)}
 
 
 class StreamWriter:
@@ -71,7 +73,8 @@ class StreamWriter:
         if key.startswith(PREFIX):
             self._ours[key.removeprefix(PREFIX)] = _read(key, value)
         else:
-            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+            name = _CANONICAL.get(key.lower(), key)
+            self._options[name] = str(value).lower() if isinstance(value, bool) else str(value)
         return self
 
     def options(self, **options: Any) -> StreamWriter:
@@ -134,21 +137,40 @@ class StreamWriter:
         **options: Any,
     ) -> StreamingQuery:
         """Start the query; the parameters are those of Spark's `start`."""
-        self.options(**options)
-        if format is not None:
-            self.format(format)
-        if outputMode is not None:
-            self.output_mode(outputMode)
-        if partitionBy is not None:
-            self.partition_by(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
-        if queryName is not None:
-            self.query_name(queryName)
+        self._given(format, outputMode, partitionBy, queryName, options)
         return self._run(path=path)
 
-    def to_table(self, tableName: str, **options: Any) -> StreamingQuery:  # noqa: N803 - the name of Spark
-        """Start the query, and append its rows to a table."""
-        self.options(**options)
+    def to_table(
+        self,
+        tableName: str,  # noqa: N803 - the names of Spark
+        format: str | None = None,
+        outputMode: str | None = None,  # noqa: N803
+        partitionBy: str | list[str] | None = None,  # noqa: N803
+        queryName: str | None = None,  # noqa: N803
+        **options: Any,
+    ) -> StreamingQuery:
+        """Start the query, and append its rows to a table; the parameters are those of Spark's `toTable`."""
+        self._given(format, outputMode, partitionBy, queryName, options)
         return self._run(table=tableName)
+
+    def _given(
+        self,
+        source: str | None,
+        mode: str | None,
+        columns: str | list[str] | None,
+        name: str | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        """What `start` and `to_table` take beside the sink."""
+        self.options(**options)
+        if source is not None:
+            self.format(source)
+        if mode is not None:
+            self.output_mode(mode)
+        if columns is not None:
+            self.partition_by(*([columns] if isinstance(columns, str) else columns))
+        if name is not None:
+            self.query_name(name)
 
     # The names of Spark's DataStreamWriter.
     queryName = query_name  # noqa: N815
@@ -160,7 +182,7 @@ class StreamWriter:
     def _run(self, path: str | None = None, table: str | None = None) -> StreamingQuery:
         options, ours = dict(self._options), dict(self._ours)
         checkpoint = options.pop(CHECKPOINT, None)
-        where = options.pop("path", None) if path is None else path
+        where = options.pop(PATH, None) if path is None else path
         limits = {name: ours.pop(name) for name in _OF_OUTPUT if name in ours}
         shared: dict[str, Any] = {"partition_by": self._partition_by, "name": self._name, **limits}
         if table is not None and self._function is not None:

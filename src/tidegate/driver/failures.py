@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from tidegate.errors import BatchFailed, TidegateError
@@ -26,7 +27,12 @@ _FILE = re.compile(r"\b((?:file|hdfs|s3a?|gs|abfss?|dbfs):/[^\s,;'\"]+?)\.?(?=[\
 #: The end of a Python stack trace: class and message in one line, not indented.
 _RAISED = re.compile(r"^(?!pyspark\.|py4j\.|org\.|java\.)([\w.]*[A-Z]\w*)(?:: (.*))?$")
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)$', re.MULTILINE)
-_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ([^\n]+)")
+#: A condition of Spark and the rest of its line, which may have another condition in it.
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] (?=([^\n]+))")
+#: What a Java error says of itself, below the line about the call from Python.
+_THROWN = re.compile(r"^: ([^\n]+)", re.MULTILINE)
+#: In front of the class of a Java error.
+_PACKAGE = re.compile(r"\b(?:[a-z]\w*\.){2,}(?=[A-Z]\w*(?:Exception|Error)\b)")
 #: Conditions of Spark that only wrap another error.
 _WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "TASK_WRITE_FAILED")
 
@@ -52,6 +58,12 @@ def _cause(*, code: str, pattern: str, problem: str, do: str, **more: bool) -> C
 
 #: The first that fits counts.
 CAUSES = (
+    _cause(
+        code="SESSION_STOPPED",
+        pattern=r"SparkContext was shut down|stopped SparkContext|RpcEnv already stopped",
+        problem="the Spark session was stopped while the query ran",
+        do="Stop the query first: query.stop(), or with tg.start(…) as query",
+    ),
     _cause(
         code="DISK_FULL",
         pattern=r"No space left on device|Disk quota exceeded|DiskOutOfSpace",
@@ -161,6 +173,13 @@ def _in_batch(message: str, batch: int, operator: str | None) -> str:
 def _classified(error: Exception, batch: int, output: str | None, stream_of: StreamOf) -> TidegateError:
     if isinstance(error, Py4JError | PySparkException):
         return _of_spark(error, batch, output)
+    if (
+        isinstance(error, AttributeError)
+        and getattr(SparkContext._active_spark_context, "_jsc", None) is None
+    ):
+        # What is left of a session whose Java objects are gone.
+        stopped = CAUSES[0]
+        return _made(batch, stopped.problem, error, stopped.do, code="SESSION_STOPPED")
     if output is not None:
         return _sink_failed(batch, output, in_one_line(error))
     if own_place(error):
@@ -210,10 +229,10 @@ def _of_spark(error: Exception, batch: int, output: str | None) -> BatchFailed:
 def _unknown_to_us(text: str, batch: int, output: str | None) -> BatchFailed:
     """An error of Spark that is none of ours: of the sink, or of an expression of the flow."""
     if output is not None:
-        return _sink_failed(batch, output, _reason(text))
+        return _sink_failed(batch, output, reason(text))
     return BatchFailed(
         f"Batch {batch} failed: Spark cannot evaluate the flow",
-        got=_reason(text),
+        got=reason(text),
         why="Nothing of the batch was committed",
         do=f"Mend the expression or the data that it names, {_AGAIN}",
         code="EXPRESSION_FAILED",
@@ -236,7 +255,7 @@ def _got(text: str, cause: Cause) -> str:
     if cause.code == "WORKERS_WITHOUT_TIDEGATE":
         return shortened(next(line for line in text.splitlines() if cause.pattern.search(line)))
     file = _FILE.search(text)
-    return file[1] if cause.of_source and file is not None else _reason(text)
+    return file[1] if cause.of_source and file is not None else reason(text)
 
 
 def _raised_in(text: str) -> str:
@@ -261,11 +280,12 @@ def _raised_in(text: str) -> str:
     return f"{shortened(raised or text)}{place}"
 
 
-def _reason(text: str) -> str:
-    """The condition that Spark names, without those that only wrap it; else the first line."""
+def reason(text: str) -> str:
+    """One line of an error of Spark: the condition that it names and no wrapper of it, or the first line."""
     named = [one for one in _CONDITION.finditer(text) if one[1] not in _WRAPPERS]
     if named:
-        return shortened(named[-1][0].partition(" SQLSTATE")[0])
+        return shortened(f"[{named[-1][1]}] {named[-1][2]}".partition(" SQLSTATE")[0])
     caused = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
     lines = [line for line in text.splitlines() if line.strip()]
-    return shortened((caused or lines or [type(text).__name__])[-1 if caused else 0])
+    found = (caused or _THROWN.findall(text) or lines or [type(text).__name__])[-1 if caused else 0]
+    return shortened(_PACKAGE.sub("", found))

@@ -10,6 +10,8 @@ same traces up to four times. Filters on exactly the loggers that do so drop the
     Shell                     "Interrupted …": Spark stops a query by interrupting its thread
     TaskSetManager            "Lost task …" with a trace, of our query by its id; lost executors stay
     py4j (Python's logging)   the trace of our callback
+    PySpark's query context   the trace of an expression that Spark rejects, in a thread that runs a batch
+    (Python's logging)
 
 Levels and appenders stay as they are. Where Spark logs through anything but Log4j 2, nothing is filtered.
 """
@@ -18,12 +20,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, ClassVar
 from weakref import WeakSet
 
 from py4j.protocol import Py4JError
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tidegate.errors import TidegateError
@@ -47,6 +50,29 @@ _ID_LETTERS = 5
 _PY4J_LOGGERS = ("py4j.clientserver", "py4j.java_gateway")
 
 
+#: PySpark writes the Java trace of an error of an expression to these, as JSON.
+_CONTEXT_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_thread = threading.local()
+
+
+class OwnThreads(logging.Filter):
+    """Drops records of threads in `own_thread`; what they raise becomes a `TidegateError`."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not getattr(_thread, "own", False)
+
+
+@contextmanager
+def own_thread() -> Iterator[None]:
+    """While this thread runs a batch or waits for a query of ours."""
+    before = getattr(_thread, "own", False)
+    _thread.own = True
+    try:
+        yield
+    finally:
+        _thread.own = before
+
+
 class OwnErrors(logging.Filter):
     """Drops records about an exception of Tidegate; the query's handle raises it."""
 
@@ -60,6 +86,7 @@ class QuietLogs:
 
     _lock = threading.Lock()
     _own_errors = OwnErrors()
+    _own_threads = OwnThreads()
     #: Java processes that filter the lines of our tasks.
     _filtering: ClassVar[WeakSet[Any]] = WeakSet()
     #: Of ended runs: tasks that are still being killed report after the end. The next run removes them.
@@ -68,6 +95,7 @@ class QuietLogs:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._mine: list[Callable[[], None]] = []
+        self._own = ExitStack()
 
     def open(self) -> None:
         """Drop what our own tasks log about their failure."""
@@ -75,6 +103,8 @@ class QuietLogs:
             _remove(self._ended)
             for name in _PY4J_LOGGERS:
                 logging.getLogger(name).addFilter(self._own_errors)
+            for name in _CONTEXT_LOGGERS:
+                PySparkLogger.getLogger(name).addFilter(self._own_threads)
             gateway = self._spark.sparkContext._gateway
             if gateway in self._filtering:
                 return
@@ -113,9 +143,11 @@ class QuietLogs:
         self.open()
         self.hide_lost_tasks()
         mark_jobs(self._spark)
+        self._own.enter_context(own_thread())
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._own.close()
         mark_jobs(self._spark, None)
         self.close()
 

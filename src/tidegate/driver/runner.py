@@ -21,7 +21,7 @@ from tidegate.driver.engine.engine import BATCH_BYTES, CONF, Engine
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.failures import failure_of
 from tidegate.driver.io.read_limits import ReadLimits, before_the_first_batch
-from tidegate.driver.quiet_logs import QuietLogs, mark_jobs
+from tidegate.driver.quiet_logs import QuietLogs, mark_jobs, own_thread
 from tidegate.driver.spark_conf import LOCAL_CONF, STREAM_CONF
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.model.json_values import Metrics
@@ -191,7 +191,7 @@ class _Run:
         """One batch of Spark."""
         self.begun.set()
         self.ready.wait()
-        with self._running():
+        with self._running(), own_thread():
             keeps_state = bool(self.compiled.query_input.run_by_spark)
             _configure_once(frame.sparkSession, self._configured, keeps_state)
             self.engine.run_batch(frame, spark_batch)
@@ -201,7 +201,8 @@ class _Run:
         ended: BaseException | None = None
         try:
             assert self.query._inner is not None
-            self.query._inner.awaitTermination()
+            with own_thread():
+                self.query._inner.awaitTermination()
             self.begun.set()
             if self.bounded and not self._failure and not self.query._stopping.is_set():
                 with QuietLogs(self.compiled.spark), self._running():

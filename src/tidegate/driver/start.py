@@ -22,11 +22,15 @@ from tidegate.driver.goal_settings import (
     goal_settings,
     repair_settings,
 )
-from tidegate.driver.io.sinks import refuse_unknown_databases, refuse_unknown_formats
+from tidegate.driver.io.sinks import (
+    refuse_unknown_databases,
+    refuse_unknown_formats,
+    refuse_unreachable_paths,
+)
 from tidegate.driver.runner import run_batch, run_stream
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.driver.worker_python import prepare_workers
-from tidegate.errors import FlowError, StateError
+from tidegate.errors import FlowError
 from tidegate.policies import Adaptive
 from tidegate.state.checkpoint import Checkpoint
 
@@ -53,6 +57,7 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
     )
     refuse_unknown_formats(compiled.spark, compiled.outputs)
     refuse_unknown_databases(compiled.spark, compiled.outputs)
+    refuse_unreachable_paths(compiled.spark, compiled.outputs)
     if not compiled.streaming:
         return _run_batch(compiled, options, partitions, instances)
     if options.checkpoint is None:
@@ -120,7 +125,7 @@ def _stored_partitions(checkpoint: str | None) -> int | None:
         return None
     try:
         found = Checkpoint(checkpoint).manifests.load_latest()
-    except (StateError, OSError):
+    except Exception:
         return None  # Opening the checkpoint, or recovery of the state, raises the full error.
     return None if found is None else int(found.flow["partitions"])
 

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.api.goal import Goal, Shed
@@ -27,6 +28,7 @@ from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.errors import FlowError
 from tidegate.model.progress import Progress
 from tidegate.model.receipts import ReceiptPeriod
+from tidegate.worker.runtime.task_errors import shortened
 
 if TYPE_CHECKING:
     import pandas
@@ -179,7 +181,16 @@ def _stream(session: SparkSession, source: Source, batches: Sequence[Any], home:
     for number, batch in enumerate(batches):
         rows = _rows(batch, schema.names, source.name)
         written = folder.parent / f"_{folder.name}-{number}"
-        session.createDataFrame(rows, schema, verifySchema=True).coalesce(1).write.parquet(str(written))
+        try:
+            made = session.createDataFrame(rows, schema, verifySchema=True)
+        except (PySparkException, TypeError, ValueError) as error:
+            raise FlowError(
+                f"Batch {number} of stream {source.name!r} does not fit its columns",
+                code="TESTING_ROWS_INVALID",
+                got=f"{shortened(str(error))}",
+                do=f"Give rows of {schema.simpleString()}",
+            ) from error
+        made.coalesce(1).write.parquet(str(written))
         (part,) = written.glob("part-*.parquet")
         os.utime(part, (_EPOCH_SECONDS + number,) * 2)
         part.rename(folder / f"{number:06d}.parquet")
@@ -200,6 +211,7 @@ def _rows(batch: Any, columns: Sequence[str], stream: str) -> Any:
             got=", ".join(unknown),
             do=f"Use the columns {', '.join(columns)}; missing ones are null",
         )
-    if hasattr(batch, "reindex"):
-        return batch.reindex(columns=list(columns))
+    if hasattr(batch, "assign"):
+        # None, because NaN would be a value: of a double, and no value at all of an array.
+        return batch.assign(**{name: None for name in columns if name not in named})[list(columns)]
     return [tuple(row.get(name) for name in columns) for row in rows]

@@ -52,6 +52,11 @@ def to_plain(value: object) -> Any:
     return msgspec.to_builtins(value, str_keys=True, enc_hook=_simpler)
 
 
+def to_json_values(value: object) -> Any:
+    """The same as `to_plain`, as reading its JSON gives it: lists, and no tuples."""
+    return json.loads(json.dumps(to_plain(value)))
+
+
 def from_plain(kind: type[T], plain: object) -> T:
     """The value that `to_plain` was given, also when `plain` has been JSON since; ValueError otherwise."""
     return msgspec.convert(plain, kind, str_keys=True, dec_hook=_restored)

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tidegate.model.codec import from_plain, to_plain
+from tidegate.model.codec import from_plain, to_json_values
 from tidegate.model.json_values import Json
 
 #: Changes when a field is renamed or removed, or when its meaning changes; not when one is added.
@@ -249,7 +249,7 @@ class Progress:
 
     def to_dict(self) -> Json:
         """The same as plain dictionaries, lists, numbers and texts."""
-        plain: Json = to_plain(self)
+        plain: Json = to_json_values(self)
         return plain
 
     @property

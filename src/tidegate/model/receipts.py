@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tidegate.model.codec import to_plain
+from tidegate.model.codec import to_json_values
 from tidegate.model.json_values import Json, Metrics
 from tidegate.model.progress import ResultMode
 
@@ -142,7 +142,7 @@ class Receipt(ReceiptDetails, ReceiptLatency, ReceiptLosses, ReceiptRows, Receip
 
     def to_dict(self) -> Json:
         """The same as plain dictionaries, lists, numbers and texts."""
-        plain: Json = to_plain(self)
+        plain: Json = to_json_values(self)
         return plain
 
     @property

@@ -13,7 +13,7 @@ The life of a run: `open` → `recover` → for each batch (plan, run, `commit`)
 
 from __future__ import annotations
 
-from tidegate.errors import REPORT_BUG, CheckpointInUse, StateError
+from tidegate.errors import REPORT_BUG, CheckpointInUse, StateError, TidegateError
 from tidegate.model.manifest import Manifest
 from tidegate.state.lock import Lock, hold
 from tidegate.state.manifest_log import ManifestLog
@@ -38,15 +38,29 @@ class Checkpoint:
 
     def __init__(self, url: str) -> None:
         self._root = url.rstrip("/")
-        self.store: Store = open_store(f"{self._root}/tidegate")
+        self.store: Store = self._opened("tidegate")
         self.manifests: ManifestLog = ManifestLog(self.store)
         self.plans: PlanLog = PlanLog(self.store)
         self.telemetry: TelemetryLog = TelemetryLog(self.store)
-        self.receipts: ReceiptLog = ReceiptLog(open_store(f"{self._root}/receipts"))
-        self.spark_log: SparkLog = SparkLog(open_store(f"{self._root}/spark"))
+        self.receipts: ReceiptLog = ReceiptLog(self._opened("receipts"))
+        self.spark_log: SparkLog = SparkLog(self._opened("spark"))
         self._lock: Lock | None = None
         #: The state as of the last commit or recovery; whose files the next commit may let go of.
         self._current: Manifest | None = None
+
+    def _opened(self, folder: str) -> Store:
+        try:
+            return open_store(f"{self._root}/{folder}")
+        except TidegateError:
+            raise
+        except Exception as error:  # file systems raise errors of their own
+            raise StateError(
+                f"The checkpoint {self._root} cannot be reached",
+                code="CHECKPOINT_UNREACHABLE",
+                got=f"{type(error).__name__}: {error}",
+                why="The state is stored there, and nothing has started",
+                do="Check the address, and install the fsspec package of its file system (s3fs for s3://)",
+            ) from error
 
     @property
     def spark_path(self) -> str:
@@ -59,7 +73,9 @@ class Checkpoint:
         """Take the lock; CheckpointInUse when another run has it, or this object holds it already."""
         try:
             self._lock = hold(self.store, owner)
-        except OSError as error:
+        except TidegateError:
+            raise
+        except Exception as error:  # file systems raise errors of their own
             raise StateError(
                 f"The checkpoint {self._root} cannot be written",
                 code="CHECKPOINT_UNWRITABLE",

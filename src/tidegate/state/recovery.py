@@ -54,6 +54,10 @@ def _differences(old: Any, new: Any, path: str) -> Iterator[str]:
         for key in [*old, *(k for k in new if k not in old)]:
             below = f"{path}.{key}" if path else str(key)
             yield from _differences(old.get(key, _ABSENT), new.get(key, _ABSENT), below)
+    elif old is _ABSENT and isinstance(new, dict):
+        yield f"{path}: in this flow only"
+    elif new is _ABSENT and isinstance(old, dict):
+        yield f"{path}: in the checkpoint only"
     elif _text(old) != _text(new):  # as text: 1, 1.0 and true are equal in Python and not in a schema
         yield f"{path}: {_text(old)} → {_text(new)}"
 

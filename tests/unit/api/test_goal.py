@@ -51,6 +51,11 @@ def test_a_goal_that_means_nothing_is_refused(wrong: dict[str, Any], said: str) 
         Goal(**{"latency": "1 second", **wrong})
 
 
+def test_only_the_latency_may_stand_without_its_name() -> None:
+    with pytest.raises(TypeError):
+        Goal("1 second", 0.2)  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize(("size", "amount"), [("2 GB", 2 * 10**9), ("1.5MiB", 3 * 2**19), ("10 b", 10)])
 def test_a_size_is_a_number_and_a_unit(size: str, amount: int) -> None:
     assert Goal("1 second", max_state=size).state_bytes == amount

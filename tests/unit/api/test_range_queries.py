@@ -28,7 +28,7 @@ def test_alpha_may_be_above_one_as_in_the_paper_and_zero() -> None:
         (lambda: tg.RangeQuery("a", None), "QUERY_PREDICATE_MISSING.*Got: where=None"),  # type: ignore[arg-type]
         *(
             (
-                lambda weight=weight: tg.RangeQuery("a", "x > 1", weight),
+                lambda weight=weight: tg.RangeQuery("a", "x > 1", weight=weight),
                 "QUERY_WEIGHT_RANGE",
             )
             for weight in (0, -1.0, math.nan, math.inf, "2", None)

@@ -102,6 +102,25 @@ def test_a_table_has_its_format_and_options() -> None:
     assert found.settings == {"checkpoint": "ck"}
 
 
+def test_a_table_takes_the_parameters_of_spark() -> None:
+    found = started(writer().toTable("db.near", "orc", "append", ["day"], "near", checkpointLocation="ck"))
+    output = found.output
+    assert (output.table, output.format, output.partition_by, output.name) == (
+        "db.near",
+        "orc",
+        ("day",),
+        "near",
+    )
+    assert output.options == {}
+    assert found.settings == {"name": "near", "checkpoint": "ck"}
+    expect("OUTPUT_MODE_UNSUPPORTED", lambda: writer().toTable("db.near", outputMode="complete"))
+
+
+def test_the_case_of_the_checkpoint_and_of_the_path_does_not_matter() -> None:
+    found = started(writer().option("checkpointlocation", "ck").option("PATH", "out").start())
+    assert (found.settings, found.output.path, found.output.options) == ({"checkpoint": "ck"}, "out", {})
+
+
 def test_a_function_gets_every_batch() -> None:
     output = started(writer().foreachBatch(write).option("checkpointLocation", "ck").start()).output
     assert (output.function, output.options) == (write, {})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 
 from tidegate.driver.failures import failure_of, writing
 from tidegate.errors import BatchFailed, StateError, TidegateError
@@ -93,6 +95,39 @@ def test_an_error_of_the_driver_stays_itself_and_gets_the_batch() -> None:
     error = BatchFailed("No report", code="INTERNAL_REPORTS_MISSING")
     assert failure_of(error, 7) is error
     assert error.details["batch_id"] == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "An error occurred while calling o5.save.\n: java.sql.SQLException: No suitable driver\n\tat x",
+            "SQLException: No suitable driver",
+        ),
+        (
+            "[STREAM_FAILED] Query [id = 46b7] terminated with exception: [CAST_INVALID_INPUT] The value 'x' "
+            "cannot be cast. SQLSTATE: 22018",
+            "[CAST_INVALID_INPUT] The value 'x' cannot be cast.",
+        ),
+    ],
+)
+def test_the_reason_is_what_spark_says_and_not_what_wraps_it(text: str, said: str) -> None:
+    assert of_spark(text, output="near").details["got"] == said
+
+
+def test_a_session_that_was_stopped_under_a_query_is_named() -> None:
+    found = of_spark("Job 7 cancelled because SparkContext was shut down")
+    assert found.code == "SESSION_STOPPED"
+    assert "query.stop()" in str(found)
+
+
+@pytest.mark.parametrize("context", [None, SimpleNamespace(_jsc=None)])
+def test_a_session_that_is_gone_before_a_batch_is_named(
+    context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
+    error = AttributeError("'NoneType' object has no attribute 'setLocalProperty'")
+    assert failure_of(error, 7).code == "SESSION_STOPPED"
 
 
 def test_a_function_of_the_user_is_named_with_its_line() -> None:

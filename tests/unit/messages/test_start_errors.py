@@ -109,7 +109,7 @@ def test_a_stop_that_takes_too_long_is_an_error() -> None:
 
 
 def test_files_of_another_run_are_named_with_their_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sinks, "_batches", lambda spark, path: ["batch=0", "batch=1"])
+    monkeypatch.setattr(sinks, "_batches", lambda spark, output, path: {"batch=0", "batch=1"})
     output = a_stream().write_to("parquet", "out", name="near")
     session: Any = None
     error = expect("OUTPUT_DIRECTORY_IN_USE", lambda: sinks.refuse_foreign_files(session, [output]))

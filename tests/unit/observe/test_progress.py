@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from tidegate.model import progress as module
 from tidegate.model import receipts as receipts_module
 from tidegate.model.codec import to_plain
 from tidegate.model.progress import (
+    WARNING_CODES,
     DurationProgress,
     LatencyProgress,
     OperatorProgress,
@@ -168,7 +171,7 @@ def test_the_ledger_balances_and_json_gives_an_equal_value(
         assert (one.rows_processed, one.rows_shed, one.rows_late, one.rows_rejected) == parts
         assert one.rows_offered == sum(parts)
     assert Progress.from_dict(json.loads(found.json)) == found
-    assert json.loads(found.json) == json.loads(json.dumps(found.to_dict()))
+    assert json.loads(found.json) == found.to_dict()
     assert "\n" not in found.json
 
 
@@ -190,3 +193,9 @@ def test_every_public_field_is_documented(source: Any) -> None:
             bare = (one for one in annotated if not lines[one.lineno - 2].lstrip().startswith("#:"))
             undocumented += [f"{node.name}.{ast.unparse(one.target)}" for one in bare]
     assert undocumented == []
+
+
+def test_the_guide_explains_every_warning_in_its_order() -> None:
+    page = (Path(__file__).parents[3] / "docs/overload.md").read_text(encoding="utf-8")
+    table = page.partition("| code of a warning |")[2]
+    assert re.findall(r"^\| `([A-Z_]+)` \|", table, re.MULTILINE) == list(WARNING_CODES)

@@ -175,6 +175,14 @@ def test_a_changed_flow_is_refused_with_path_old_and_new() -> None:
     assert "new checkpoint" in message
 
 
+def test_an_operator_of_another_name_is_named_without_its_description() -> None:
+    join = {"on": ["cell"], "how": "inner"}
+    with pytest.raises(StateError) as caught:
+        check_flow({"operators": {"near": join}}, {"operators": {"close": join}})
+    assert "operators.near: in the checkpoint only; operators.close: in this flow only" in str(caught.value)
+    assert "inner" not in str(caught.value)
+
+
 def test_equal_in_python_is_not_equal_in_a_flow() -> None:
     with pytest.raises(StateError, match=r"CHECKPOINT_FLOW_CHANGED.*nullable: true → 1"):
         check_flow({"nullable": True}, {"nullable": 1})

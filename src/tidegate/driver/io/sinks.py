@@ -7,14 +7,21 @@ directories can be read as one data set with a column `batch`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.api.nodes import Output
+from tidegate.driver.failures import reason
 from tidegate.driver.io import tables
 from tidegate.errors import FlowError
+
+#: Conditions of Spark: no such format, or one of Spark's whose package is not there (Kafka, Avro).
+_NO_FORMAT = ("DATA_SOURCE_NOT_FOUND", "DATA_SOURCE_NOT_ENABLED", "Failed to find data source")
 
 
 def write(output: Output, frame: DataFrame, batch: int) -> None:
@@ -64,22 +71,30 @@ def refuse_unknown_databases(spark: SparkSession, outputs: Sequence[Output]) -> 
             )
 
 
+def refuse_unreachable_paths(spark: SparkSession, outputs: Sequence[Output]) -> None:
+    """Raise for a path on a storage that Spark cannot open, which would fail after the query has started."""
+    for output in outputs:
+        if output.path is not None and spark._jvm is not None:
+            with _reaching(output):
+                _file_system(spark, spark._jvm.org.apache.hadoop.fs.Path(output.path))
+
+
 def _is_known(spark: SparkSession, name: str) -> bool:
     if spark._jvm is None:
         return True
     sources = spark._jvm.org.apache.spark.sql.execution.datasources.DataSource
     try:
         sources.lookupDataSource(name, spark._jsparkSession.sessionState().conf())
-    except Py4JError as error:
+    except (Py4JError, PySparkException) as error:
         # Any other mistake is reported when writing.
-        return "DATA_SOURCE_NOT_FOUND" not in str(error)
+        return not any(one in str(error) for one in _NO_FORMAT)
     return True
 
 
 def refuse_foreign_files(spark: SparkSession, outputs: Sequence[Output], ours: Collection[str] = ()) -> None:
     """Raise if an output directory has batches of another run."""
     for output in outputs:
-        foreign = sorted(set(_batches(spark, output.path)) - set(ours)) if output.path else []
+        foreign = sorted(_batches(spark, output, output.path) - set(ours)) if output.path else []
         if foreign:
             raise FlowError(
                 f"Output {output.name!r} would mix with files of another run",
@@ -90,10 +105,29 @@ def refuse_foreign_files(spark: SparkSession, outputs: Sequence[Output], ours: C
             )
 
 
-def _batches(spark: SparkSession, path: str) -> list[str]:
+def _batches(spark: SparkSession, output: Output, path: str) -> set[str]:
     """Names of the batch directories below a path, on any file system of Spark."""
     if spark._jvm is None:
-        return []
-    pattern = spark._jvm.org.apache.hadoop.fs.Path(f"{path.rstrip('/')}/batch=*")
-    found = pattern.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).globStatus(pattern)
-    return [status.getPath().getName() for status in found or ()]
+        return set()
+    with _reaching(output):
+        pattern = spark._jvm.org.apache.hadoop.fs.Path(f"{path.rstrip('/')}/batch=*")
+        found = _file_system(spark, pattern).globStatus(pattern)
+        return {status.getPath().getName() for status in found or ()}
+
+
+def _file_system(spark: SparkSession, path: Any) -> Any:
+    return path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+
+
+@contextmanager
+def _reaching(output: Output) -> Iterator[None]:
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise FlowError(
+            f"The path of output {output.name!r} cannot be reached",
+            code="OUTPUT_PATH_UNREACHABLE",
+            got=f"{output.path}: {reason(str(error))}",
+            do="Check the address, the rights, and that the connector is on Spark's class path "
+            "(spark.jars.packages)",
+        ) from error

@@ -82,7 +82,7 @@ def test_a_query_without_batches_has_an_empty_frame(by: str) -> None:
 def test_a_receipt_is_plain_json() -> None:
     (one, _) = receipts_by([receipt(3, {})])
     plain = json.loads(one.json)
-    assert plain == json.loads(json.dumps(one.to_dict()))
+    assert plain == one.to_dict()
     assert (plain["first_batch_id"], plain["last_batch_id"], plain["rows_shed"]) == (3, 3, 3)
     assert str(one) == "stream a: SUBSET, 10 rows offered, 7 processed, 3 shed, not complete"
 

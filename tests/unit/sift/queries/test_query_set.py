@@ -18,5 +18,7 @@ def test_weights_sum_up_to_one_and_keep_their_ratios() -> None:
 
 
 def test_weights_may_be_as_large_as_floats_are() -> None:
-    found = QuerySet.of([RangeQuery("a", "x < 1", 1e308), RangeQuery("b", "x < 2", 1e308)], {"x": "number"})
+    found = QuerySet.of(
+        [RangeQuery("a", "x < 1", weight=1e308), RangeQuery("b", "x < 2", weight=1e308)], {"x": "number"}
+    )
     assert found.weights.tolist() == [0.5, 0.5]
