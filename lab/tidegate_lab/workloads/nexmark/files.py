@@ -1,0 +1,40 @@
+"""The files of a run, in the order in which they are to be read.
+
+The last file ends with the closing event, an hour after all others: it moves the watermark past every window,
+so that an engine that only goes by the input gives the same windows as one that knows that the input ended.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidegate_lab.workloads.nexmark.events import START_MS, Events
+from tidegate_lab.workloads.nexmark.rows import table
+
+
+#: Row groups of a file: engines that read a file with several tasks cut it between them.
+ROW_GROUPS = 4
+
+
+def write(events: Events, folder: Path, files: int) -> Iterator[Path]:
+    """Write so many files, the last one with the closing event; each is yielded when it is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in range(files):
+        yield write_file(table(events, file, closing=file == files - 1), folder, file)
+
+
+def write_file(rows: pa.Table, folder: Path, file: int) -> Path:
+    """File sources order files by the time of their last change, which has gaps of its own; so it is set."""
+    path = folder / file_name(file)
+    pq.write_table(rows, path, compression="snappy", row_group_size=-(-len(rows) // ROW_GROUPS))
+    os.utime(path, (START_MS // 1000 + file, START_MS // 1000 + file))
+    return path
+
+
+def file_name(file: int) -> str:
+    return f"{file:06d}.parquet"
