@@ -1,1 +1,1 @@
-"""`tidegate bench nexmark`: the Nexmark queries of this engine, Spark's own and Flink, by turns in one run."""
+"""`tidegate bench nexmark`: the Nexmark queries of this engine, Spark's own and Flink, in turns."""

@@ -1,4 +1,4 @@
-"""The events of Nexmark, an online auction: people, auctions and bids, equal in distribution to the reference.
+"""The events of Nexmark, an online auction: people, auctions and bids; distributed as in the reference.
 
 events    settings, numbers of events, times and keys
 texts     random texts, made for many rows at once

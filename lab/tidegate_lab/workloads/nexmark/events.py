@@ -25,21 +25,22 @@ from tidegate.errors import FlowError
 
 Ints = NDArray[np.int64]
 PERSON, AUCTION, BID = 0, 1, 2
-#: Not in the reference: a single event long after all others, which closes every window (`files.py`).
-CLOSING = 3
 PEOPLE_A_CYCLE, AUCTIONS_A_CYCLE, BIDS_A_CYCLE = 1, 3, 46
 CYCLE = PEOPLE_A_CYCLE + AUCTIONS_A_CYCLE + BIDS_A_CYCLE
 FIRST_ID = 1000
 FIRST_CATEGORY, CATEGORIES = 10, 5
 #: One of so many auctions or people is hot.
 HOT_ONE_OF = 100
-#: The part of bids for a hot auction is 1 - 1/2, of auctions by a hot seller and bids by a hot bidder 1 - 1/4.
+#: The part of bids for a hot auction is 1 - 1/2, of auctions by a hot seller 1 - 1/4, of bids by a hot
+#: bidder too.
 HOT_AUCTIONS, HOT_SELLERS, HOT_BIDDERS = 2, 4, 4
 AUCTIONS_IN_FLIGHT, ACTIVE_PEOPLE = 100, 1000
 #: Keys drawn may be so far ahead of those that exist.
 LEAD = 10
 #: Event time of the first event, in milliseconds since the epoch: on the edge of a ten second window.
 START_MS = 1_700_000_000_000
+#: Event time of the closing events (`rows.closing`): long after all others.
+CLOSING_MS = START_MS + 86_400_000
 
 
 @dataclass(frozen=True)
@@ -136,4 +137,3 @@ def expiries_ms(events: Events, numbers: Ints, rng: np.random.Generator) -> Ints
     now = events.times_ms(numbers)
     horizon = events.times_ms(numbers + AUCTIONS_IN_FLIGHT * CYCLE // AUCTIONS_A_CYCLE) - now
     return now + 1 + rng.integers(0, np.maximum(2 * horizon, 1))
-

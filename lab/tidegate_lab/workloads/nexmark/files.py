@@ -1,7 +1,6 @@
 """The files of a run, in the order in which they are to be read.
 
-The last file ends with the closing event, an hour after all others: it moves the watermark past every window,
-so that an engine that only goes by the input gives the same windows as one that knows that the input ended.
+The last file ends with the closing events, which close all windows (`rows.closing`).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate_lab.workloads.nexmark.events import START_MS, Events
-from tidegate_lab.workloads.nexmark.rows import table
+from tidegate_lab.workloads.nexmark.rows import closing, table
 
 
 #: Row groups of a file: engines that read a file with several tasks cut it between them.
@@ -22,10 +21,13 @@ ROW_GROUPS = 4
 
 
 def write(events: Events, folder: Path, files: int) -> Iterator[Path]:
-    """Write so many files, the last one with the closing event; each is yielded when it is there."""
+    """Write so many files, the last one with the closing events; each is yielded when it is there."""
     folder.mkdir(parents=True, exist_ok=True)
     for file in range(files):
-        yield write_file(table(events, file, closing=file == files - 1), folder, file)
+        rows = table(events, file)
+        if file == files - 1:
+            rows = pa.concat_tables([rows, closing()])
+        yield write_file(rows, folder, file)
 
 
 def write_file(rows: pa.Table, folder: Path, file: int) -> Path:

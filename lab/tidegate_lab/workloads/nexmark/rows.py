@@ -19,23 +19,28 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidegate_lab.workloads.nexmark import events as nexmark
-from tidegate_lab.workloads.nexmark.events import AUCTION, BID, CLOSING, PERSON, Events, Ints
+from tidegate_lab.workloads.nexmark.events import AUCTION, BID, CLOSING_MS, CYCLE, PERSON, Events, Ints
 from tidegate_lab.workloads.nexmark.texts import card_numbers, extras, lengths_of, one_of, words
 
-STATES = pa.array("AZ,CA,ID,OR,WA,WY".split(","))
+STATES = pa.array(["AZ", "CA", "ID", "OR", "WA", "WY"])
 CITIES = pa.array(
-    "Phoenix,Los Angeles,San Francisco,Boise,Portland,Bend,Redmond,Seattle,Kent,Cheyenne".split(",")
+    ["Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland"]
+    + ["Bend", "Redmond", "Seattle", "Kent", "Cheyenne"]
 )
-FIRST_NAMES = pa.array("Peter,Paul,Luke,John,Saul,Vicky,Kate,Julie,Sarah,Deiter,Walter".split(","))
-LAST_NAMES = pa.array("Shultz,Abrams,Spencer,White,Bartels,Walton,Smith,Jones,Noris".split(","))
+FIRST_NAMES = pa.array(
+    ["Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter"]
+)
+LAST_NAMES = pa.array(
+    ["Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris"]
+)
 HOT_CHANNELS = ("Google", "Facebook", "Baidu", "Apple")
 CHANNELS = 10_000
 #: Bytes of an event on average, by the reference's way of counting.
 PERSON_BYTES, AUCTION_BYTES, BID_BYTES = 200, 500, 100
 #: Bytes of the numbers of an event, by the same way.
 _PERSON_NUMBERS, _AUCTION_NUMBERS, _BID_NUMBERS = 8, 48, 32
-#: The closing event comes so long after the last one.
-CLOSING_MS = 3_600_000
+#: A category that no auction has.
+CATEGORIES_END = nexmark.FIRST_CATEGORY + nexmark.CATEGORIES
 
 _TIME = "timestamp"
 SPARK_SCHEMA = (
@@ -48,19 +53,40 @@ SPARK_SCHEMA = (
 )
 
 
-def table(events: Events, file: int, closing: bool = False) -> pa.Table:
-    """The events of one file; `closing` adds the one that closes all windows."""
+def table(events: Events, file: int) -> pa.Table:
+    """The events of one file."""
     rng, numbers = events.rng(file), events.numbers(file)
     types, times = nexmark.types_of(numbers), events.times_ms(numbers)
-    if closing:
-        types, times = np.append(types, np.int32(CLOSING)), np.append(times, times[-1] + CLOSING_MS)
     parts = {
-        "person": (PERSON, people(numbers[types[: numbers.size] == PERSON], rng)),
-        "auction": (AUCTION, auctions(events, numbers[types[: numbers.size] == AUCTION], rng)),
-        "bid": (BID, bids(numbers[types[: numbers.size] == BID], rng)),
+        "person": (PERSON, people(numbers[types == PERSON], rng)),
+        "auction": (AUCTION, auctions(events, numbers[types == AUCTION], rng)),
+        "bid": (BID, bids(numbers[types == BID], rng)),
     }
     columns = {"event_type": pa.array(types), "date_time": timestamps(times)}
-    return pa.table({**columns, **{name: _spread(rows, types == kind) for name, (kind, rows) in parts.items()}})
+    return pa.table(
+        {**columns, **{name: _spread(rows, types == kind) for name, (kind, rows) in parts.items()}}
+    )
+
+
+def closing() -> pa.Table:
+    """A person, an auction and a bid long after all others, which have nothing to do with each other.
+
+    They move every watermark past every window, so that an engine that only goes by the input gives the same
+    windows as one that knows that the input ended. Each stream needs its own, because an engine may filter
+    the events before it looks at their times.
+    """
+    rows = table(Events(per_file=CYCLE), 0)
+    types = rows["event_type"].to_numpy()
+    one_each = rows.take([int(np.argmax(types == kind)) for kind in (PERSON, AUCTION, BID)])
+    given = {"person_id": -1, "auction_id": -1, "seller": -2, "auction": -2, "category": CATEGORIES_END}
+    columns = {"event_type": one_each["event_type"], "date_time": timestamps(np.full(3, CLOSING_MS))}
+    for name in ("person", "auction", "bid"):
+        structs = [
+            row and {key: given.get(key, value) for key, value in row.items()}
+            for row in one_each[name].to_pylist()
+        ]
+        columns[name] = pa.array(structs, rows.schema.field(name).type)
+    return pa.table(columns)
 
 
 def people(numbers: Ints, rng: np.random.Generator) -> dict[str, pa.Array]:

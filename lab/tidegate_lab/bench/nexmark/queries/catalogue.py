@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 #: Bids are for auctions that are open, and none is open longer than this (the generator sees to it).
 AUCTION_OPEN_MAX = "10 seconds"
-AUCTION_OPEN_MAX_SECONDS = 10
 #: How far behind the newest event another may be, as in the reference.
 LATENESS = "4 seconds"
 WINDOW, SLIDE = "10 seconds", "2 seconds"
+WINDOW_MS = 10_000
 EUROS = "0.908"
 #: q2 takes the auctions whose number this divides.
 SOME = 123
@@ -38,10 +38,15 @@ class Query:
     #: Keeps rows or aggregates from one batch to the next.
     stateful: bool = True
 
+    @property
+    def time(self) -> str | None:
+        """The column that says when the row, or its window, was."""
+        return next((name for name in ("window_start", "date_time") if name in self.columns), None)
+
 
 _BID = {"auction": "bigint", "bidder": "bigint", "price": "bigint"}
 _TIMED = {"date_time": "timestamp", "extra": "varchar"}
-_AUCTION = {
+AUCTION = {
     "item_name": "varchar",
     "description": "varchar",
     "initial_bid": "bigint",
@@ -58,12 +63,12 @@ QUERIES = {
         Query("q1", {**_BID, "price": "decimal(23,3)", **_TIMED}, stateful=False),
         Query("q2", {"auction": "bigint", "price": "bigint"}, stateful=False),
         Query("q3", {"name": "varchar", "city": "varchar", "state": "varchar", "auction_id": "bigint"}),
-        Query("q4", {"window_start": "timestamp", "category": "bigint", "average": "decimal(18,3)"}),
+        Query("q4", {"window_start": "timestamp", "category": "bigint", "average": "double"}),
         Query("q5", {"window_start": "timestamp", "auction": "bigint", "bids": "bigint"}),
         Query("q7", {**_BID, **_TIMED}),
         Query("q8", {"person_id": "bigint", "name": "varchar", "window_start": "timestamp"}),
-        Query("q9", {"window_start": "timestamp", **_BID, **_TIMED, **_AUCTION}),
-        Query("q20", {**_BID, "channel": "varchar", "url": "varchar", **_TIMED, **_AUCTION}),
+        Query("q9", {"window_start": "timestamp", **_BID, **_TIMED, **AUCTION}),
+        Query("q20", {**_BID, "channel": "varchar", "url": "varchar", **_TIMED, **AUCTION}),
     )
 }
 STATEFUL = tuple(name for name, query in QUERIES.items() if query.stateful)

@@ -84,18 +84,19 @@ def _q5(tables: Tables) -> DataFrame:
     most = counted.groupBy("window").agg(
         F.max("bids").alias("most"), F.collect_list(F.struct("auction", "bids")).alias("all")
     )
-    return (
-        most.select("window", F.explode(F.expr("filter(all, one -> one.bids = most)")).alias("one"))
-        .select(F.col("window.start").alias("window_start"), "one.*")
-    )
+    return most.select(
+        "window", F.explode(F.expr("filter(all, one -> one.bids = most)")).alias("one")
+    ).select(F.col("window.start").alias("window_start"), "one.*")
 
 
 def _q7(tables: Tables) -> DataFrame:
-    highest = tables.bids.groupBy(F.window("date_time", WINDOW).alias("window")).agg(
-        F.max("price").alias("highest")
+    windows = tables.bids.groupBy(F.window("date_time", WINDOW).alias("window"))
+    # The last microsecond of the window: a time that Spark's watermark goes with.
+    highest = windows.agg(F.max("price").alias("highest")).select(
+        F.window_time("window").alias("at"), "highest"
     )
-    bids = tables.bids.withColumn("of", F.window("date_time", WINDOW))
-    return bids.join(highest, F.expr("of = window AND price = highest"))
+    inside = "date_time BETWEEN at - INTERVAL '9.999999' SECOND AND at"
+    return tables.bids.join(highest, F.expr(f"price = highest AND {inside}"))
 
 
 def _q8(tables: Tables) -> DataFrame:
