@@ -1,4 +1,4 @@
-"""Flink as a contender of `tidegate bench nexmark`: runs SQL that it is given, in an interpreter with PyFlink.
+"""Flink as a contender of `tidegate bench nexmark`: runs SQL that it is given, where PyFlink is.
 
 That interpreter runs this file as a script, so it imports nothing of Tidegate. Java stays up from one task to
 the next, so the second round of a query meets a warm one. Each line of standard input is a task:

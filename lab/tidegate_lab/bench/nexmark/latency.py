@@ -4,9 +4,9 @@
     sources/i/k      the files of entry k of source i
     commits/N        written when batch N is done, after its results are published
 
-A file's latency is the time of `commits/N` minus its own time of modification, where N is the first batch that
-has read it for every source: a query may read one folder more than once. This engine runs inside a Spark
-query, so both have these logs and are measured alike.
+A file's latency is the time of `commits/N` minus its own time of modification, where N is the first batch
+that has read it for every source: a query may read one folder more than once. This engine runs inside a
+Spark query, so both have these logs and are measured alike.
 """
 
 from __future__ import annotations

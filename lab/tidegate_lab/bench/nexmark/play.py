@@ -85,6 +85,6 @@ def batch_seconds(query: Any) -> list[float]:
 def release(spark: SparkSession) -> None:
     """Let go of the state of a query that has ended: Spark would keep it in memory for some minutes."""
     jvm: Any = spark._jvm
-    store = jvm.org.apache.spark.sql.execution.streaming.state.StateStore
-    store.unloadAll()
+    package = jvm.org.apache.spark.sql.execution.streaming.state
+    getattr(getattr(package, "StateStore$"), "MODULE$").unloadAll()
     jvm.System.gc()

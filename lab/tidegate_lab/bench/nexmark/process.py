@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from tidegate_lab.bench.join.process import cause_of_death, end_session
 from tidegate_lab.bench.nexmark.task import Answer
@@ -44,11 +43,9 @@ class Contender:
     def ask(self, line: str, timeout_seconds: float) -> Answer:
         """Hand in a task and wait for its answer; a process that has ended answers that it died."""
         if self._process.poll() is None and self._process.stdin is not None:
-            try:
+            with suppress(BrokenPipeError):
                 self._process.stdin.write(line.encode() + b"\n")
                 self._process.stdin.flush()
-            except BrokenPipeError:
-                pass
         return self.next_answer(timeout_seconds)
 
     def next_answer(self, timeout_seconds: float) -> Answer:
@@ -70,9 +67,7 @@ class Contender:
         """Let it end by itself, and after a while make it and all that it started."""
         if self._process.stdin is not None:
             self._process.stdin.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(LAST_WORDS_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
         end_session(self._process.pid)
         self._process.wait()

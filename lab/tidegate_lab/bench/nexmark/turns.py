@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from tidegate_lab.bench.nexmark.answers import Oracle, answer_in
-from tidegate_lab.bench.nexmark.field import Field
+from tidegate_lab.bench.nexmark.processes import Processes
 from tidegate_lab.bench.nexmark.task import FLINKS, Answer
 from tidegate_lab.workloads.nexmark.events import Events
 from tidegate_lab.workloads.nexmark.files import write
@@ -75,14 +75,14 @@ def run_turns(
     queries: Sequence[str],
     contenders: Sequence[str],
     settings: Settings,
-    field_: Field,
+    processes: Processes,
     folder: Path,
     say: Say,
 ) -> list[Line]:
     """A line for each query and contender, in this order."""
     say(f"generating {settings.files} files of {settings.events.per_file:,} events …")
     files = list(write(settings.events, folder / "events", settings.files))
-    oracle = Oracle(folder / "events")
+    turns = _Turns(settings, processes, files, folder / "work", Oracle(folder / "events"), say)
     count = settings.files * settings.events.per_file
     lines: list[Line] = []
     for query in queries:
@@ -91,37 +91,45 @@ def run_turns(
             for number in range(settings.rounds):
                 for line in of_query:
                     if not line.trouble:
-                        _take_turn(line, number, settings, field_, files, folder, oracle, say)
+                        turns.take(line, number)
         finally:
-            field_.leave()
+            processes.leave()
         lines += of_query
     return lines
 
 
-def _take_turn(
-    line: Line,
-    number: int,
-    settings: Settings,
-    field_: Field,
-    files: Sequence[Path],
-    folder: Path,
-    oracle: Oracle,
-    say: Say,
-) -> None:
-    work = folder / "work" / f"{line.query}-{line.contender}-{number}"
-    work.mkdir(parents=True)
-    keep = number < COLD or (settings.keep and line.contender not in FLINKS)
-    answer = field_.play(line.contender, line.query, files, work, keep, settings.timeout_seconds)
-    line.rounds.append(answer)
-    label = f"{line.query} round {number + 1}/{settings.rounds}: {line.contender}"
-    if answer["event"] == "done":
-        rate = line.events / answer["seconds"]
-        say(f"{label} {answer['seconds']:.2f} s, {rate / 1000:,.0f} thousand events/s")
-        if keep:
-            right = answer_in(work / "out", line.query) == oracle.answer(line.query)
-            line.right = right and line.right is not False
-            if not right:
-                say(f"{label} gave another result than DuckDB")
-    else:
-        say(f"{label}: {answer['event']}: {answer['why']}")
-    shutil.rmtree(work, ignore_errors=True)
+@dataclass(frozen=True)
+class _Turns:
+    """What every turn needs."""
+
+    settings: Settings
+    processes: Processes
+    files: Sequence[Path]
+    folder: Path
+    oracle: Oracle
+    say: Say
+
+    def take(self, line: Line, number: int) -> None:
+        """One run, and what it wrote compared with DuckDB's result."""
+        work = self.folder / f"{line.query}-{line.contender}-{number}"
+        work.mkdir(parents=True)
+        keep = number < COLD or (self.settings.keep and line.contender not in FLINKS)
+        answer = self.processes.play(
+            line.contender, line.query, self.files, work, keep, self.settings.timeout_seconds
+        )
+        line.rounds.append(answer)
+        label = f"{line.query} round {number + 1}/{self.settings.rounds}: {line.contender}"
+        if answer["event"] == "done":
+            rate = line.events / answer["seconds"]
+            self.say(f"{label} {answer['seconds']:.2f} s, {rate / 1000:,.0f} thousand events/s")
+            if keep:
+                self._compare(line, work / "out", label)
+        else:
+            self.say(f"{label}: {answer['event']}: {answer['why']}")
+        shutil.rmtree(work, ignore_errors=True)
+
+    def _compare(self, line: Line, out: Path, label: str) -> None:
+        right = answer_in(out, line.query) == self.oracle.answer(line.query)
+        line.right = right and line.right is not False
+        if not right:
+            self.say(f"{label} gave another result than DuckDB")

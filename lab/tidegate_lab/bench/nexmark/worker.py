@@ -1,4 +1,4 @@
-"""The process of a contender that runs on Spark: `python -m tidegate_lab.bench.nexmark.worker ANSWERS MEMORY`.
+"""The process of a contender on Spark: `python -m tidegate_lab.bench.nexmark.worker ANSWERS MEMORY`.
 
 Every line of standard input is a task, every answer a line of the file ANSWERS. Java stays up from one task
 to the next, so the second round of a query meets a warm one. The process ends when its input does.

@@ -136,4 +136,4 @@ def expiries_ms(events: Events, numbers: Ints, rng: np.random.Generator) -> Ints
     """An auction is open, on average, until as many others as may be in flight have come."""
     now = events.times_ms(numbers)
     horizon = events.times_ms(numbers + AUCTIONS_IN_FLIGHT * CYCLE // AUCTIONS_A_CYCLE) - now
-    return now + 1 + rng.integers(0, np.maximum(2 * horizon, 1))
+    return np.asarray(now + 1 + rng.integers(0, np.maximum(2 * horizon, 1)))

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 from tidegate_lab.workloads.nexmark.events import START_MS, Events
 from tidegate_lab.workloads.nexmark.rows import closing, table
 
-
 #: Row groups of a file: engines that read a file with several tasks cut it between them.
 ROW_GROUPS = 4
 

@@ -23,10 +23,8 @@ from tidegate_lab.workloads.nexmark.events import AUCTION, BID, CLOSING_MS, CYCL
 from tidegate_lab.workloads.nexmark.texts import card_numbers, extras, lengths_of, one_of, words
 
 STATES = pa.array(["AZ", "CA", "ID", "OR", "WA", "WY"])
-CITIES = pa.array(
-    ["Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland"]
-    + ["Bend", "Redmond", "Seattle", "Kent", "Cheyenne"]
-)
+_CITIES = "Phoenix|Los Angeles|San Francisco|Boise|Portland|Bend|Redmond|Seattle|Kent|Cheyenne"
+CITIES = pa.array(_CITIES.split("|"))
 FIRST_NAMES = pa.array(
     ["Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter"]
 )

@@ -42,7 +42,7 @@ _SQL = {
             select window_start, auction, category, max(price) as final
             from open_auctions group by all)
         group by all""",
-    "q5": f"""
+    "q5": """
         with starts as (
             select auction, time_bucket(interval '2 seconds', date_time) - 2 * back * interval '1 second'
                 as window_start from bids, range(5) r(back)),

@@ -55,7 +55,7 @@ def write_flat(name: str, files: Sequence[Path], folder: Path, readers: int, par
     targets = [folder / f"{reader}.{ending}" for reader in range(readers)]
     writers: list[Any] = []
     for file in files:
-        rows = _flat(pq.read_table(file, columns=["event_type", "date_time", *_leaves(fields)]), fields)
+        rows = _flat(pq.ParquetFile(file).read(["event_type", "date_time", *_leaves(fields)]), fields)
         writers = writers or [_writer(target, rows.schema, parquet) for target in targets]
         for reader, writer in enumerate(writers):
             writer.write_table(rows.take(np.arange(reader, len(rows), readers)))
@@ -143,7 +143,9 @@ _HOP = """
 
 _SQL = {
     "q0": "SELECT * FROM bids",
-    "q1": f"SELECT auction, bidder, CAST({EUROS} * price AS DECIMAL(23, 3)) AS price, date_time, extra FROM bids",
+    "q1": f"""
+        SELECT auction, bidder, CAST({EUROS} * price AS DECIMAL(23, 3)) AS price, date_time, extra
+        FROM bids""",
     "q2": f"SELECT * FROM bids WHERE MOD(auction, {SOME}) = 0",
     "q3": f"""
         SELECT p.name, p.city, p.state, a.auction_id FROM auctions a JOIN people p ON a.seller = p.person_id

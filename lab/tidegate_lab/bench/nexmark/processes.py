@@ -1,4 +1,4 @@
-"""The field of contenders: starts their processes when they are first asked, and hands them their tasks."""
+"""The processes of all contenders: started when they are first asked, and handed their tasks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Machine:
     checkpoint_seconds: float = 1.0
 
 
-class Field:
+class Processes:
     """Contenders by name; they leave when the rounds of a query are over."""
 
     def __init__(self, machine: Machine, folder: Path) -> None:
