@@ -49,6 +49,8 @@ def test_every_source_must_have_read_the_file(tmp_path: Path) -> None:
         log_entry(tmp_path, source, 0, "a")
         log_entry(tmp_path, source, 1, "b")
     # Another kind of source stands between them, as a heartbeat does.
+    (tmp_path / "sources" / "1").mkdir()
+    (tmp_path / "sources" / "1" / "0").write_text("v1\n1795034087199")
     log_batch(tmp_path, 0, [0, None, 0], 10.0)
     log_batch(tmp_path, 1, [1, None, 0], 11.0)
     log_batch(tmp_path, 2, [1, None, 1], 12.0)

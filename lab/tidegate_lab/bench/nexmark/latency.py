@@ -53,13 +53,17 @@ def numbered(folder: Path) -> list[Path]:
 
 
 def entries_of(source: Path) -> dict[str, int]:
-    """The files of a source, each with the number of its entry; old entries are gathered in one file."""
+    """The files of a source, each with the number of its entry; old entries are gathered in one file.
+
+    Other sources, such as this engine's heartbeat, log other things.
+    """
     found: dict[str, int] = {}
     for path in source.iterdir():
         if path.name.removesuffix(".compact").isdecimal():
             for line in path.read_text(encoding="utf-8").splitlines()[1:]:
-                entry = json.loads(line)
-                found[unquote(entry["path"]).rpartition("/")[2]] = int(entry["batchId"])
+                if line.startswith('{"path"'):
+                    entry = json.loads(line)
+                    found[unquote(entry["path"]).rpartition("/")[2]] = int(entry["batchId"])
     return found
 
 

@@ -50,7 +50,7 @@ def start(spark: SparkSession, task: Task, frame: DataFrame, trigger: str | None
     """A running query; `trigger` None: what is available now, and then it ends."""
     work = Path(task.work)
     if task.contender == OURS:
-        rows = tidegate_flows.flow(task.query, frame)
+        rows = tidegate_flows.flow(task.query, tidegate_flows.Market.of(frame))
         output = (
             rows.write_to("parquet", work / "out", name="results")
             if task.keep

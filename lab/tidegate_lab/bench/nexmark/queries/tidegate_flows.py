@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -41,10 +42,21 @@ class Market:
             bids=events.filter("event_type = 2").select("date_time", "bid.*"),
         )
 
+    @cached_property
+    def bids_in_time(self) -> tg.Stream:
+        """Bids, each with the auction that was open when it came."""
+        return self.bids.join(
+            self.auctions,
+            {"auction": "auction_id"},
+            within=tg.between(f"-{AUCTION_OPEN_MAX}", "0 seconds"),
+            where="date_time <= expires",
+            name="bids_in_time",
+        )
 
-def flow(name: str, frame: DataFrame) -> tg.Stream:
-    """The result of a query over the events of a data frame."""
-    return _FLOWS[name](Market.of(frame)).select(*QUERIES[name].columns)
+
+def flow(name: str, market: Market) -> tg.Stream:
+    """The result of a query."""
+    return _FLOWS[name](market).select(*QUERIES[name].columns)
 
 
 def _q0(market: Market) -> tg.Stream:
@@ -61,57 +73,52 @@ def _q2(market: Market) -> tg.Stream:
 
 def _q3(market: Market) -> tg.Stream:
     auctions = market.auctions.filter(f"category = {CATEGORY}")
-    return auctions.join(
-        market.people.filter(F.col("state").isin(*STATES)), {"seller": "person_id"}, within=tg.UNBOUNDED
-    )
-
-
-def _open_auctions(market: Market) -> tg.Stream:
-    """Bids, each with the auction that was open when it came."""
-    return market.bids.join(
-        market.auctions,
-        {"auction": "auction_id"},
-        within=tg.between(f"-{AUCTION_OPEN_MAX}", "0 seconds"),
-        where="date_time <= expires",
-    )
+    people = market.people.filter(F.col("state").isin(*STATES))
+    return auctions.join(people, {"seller": "person_id"}, within=tg.UNBOUNDED, name="sellers")
 
 
 def _q4(market: Market) -> tg.Stream:
-    final = _open_auctions(market).window(WINDOW, by=["auction", "category"]).agg(final=F.max("price"))
-    return final.window(WINDOW, by="category").agg(average=F.avg("final"))
+    windows = market.bids_in_time.window(WINDOW, by=["auction", "category"], name="final_prices")
+    final = windows.agg(final=F.max("price"))
+    return final.window(WINDOW, by="category", name="average_prices").agg(average=F.avg("final"))
 
 
 def _q5(market: Market) -> tg.Stream:
-    counts = market.bids.window(WINDOW, slide=SLIDE, by="auction").agg(bids=F.count("*"))
+    windows = market.bids.window(WINDOW, slide=SLIDE, by="auction", name="bid_counts")
+    counts = windows.agg(bids=F.count("*"))
     # Each of these windows holds the results of one window of the counts: their time is its start.
-    most = counts.window(SLIDE).agg(most=F.max("bids"))
-    return counts.join(most, "window_start", within="0 seconds", where="bids = most")
+    most = counts.window(SLIDE, name="most_bids").agg(most=F.max("bids"))
+    return counts.join(most, "window_start", within="0 seconds", where="bids = most", name="hot_auctions")
 
 
 def _q7(market: Market) -> tg.Stream:
-    highest = market.bids.window(WINDOW).agg(price=F.max("price"))
-    return market.bids.join(highest, "price", within=tg.same_window(WINDOW))
+    highest = market.bids.window(WINDOW, name="highest_prices").agg(price=F.max("price"))
+    return market.bids.join(highest, "price", within=tg.same_window(WINDOW), name="highest_bids")
 
 
 def _q8(market: Market) -> tg.Stream:
-    joined = market.people.join(
-        market.auctions, {"person_id": "seller"}, within=tg.same_window(WINDOW), how="left_semi"
+    sellers = market.people.join(
+        market.auctions,
+        {"person_id": "seller"},
+        within=tg.same_window(WINDOW),
+        how="left_semi",
+        name="new_sellers",
     )
-    return joined.with_column("window_start", F.window("date_time", WINDOW)["start"])
+    return sellers.with_column("window_start", F.window("date_time", WINDOW)["start"])
 
 
 def _q9(market: Market) -> tg.Stream:
     # The price first, then the earlier time: both in one number, because windows cannot go by a struct.
     rank = f"price * {WINDOW_MS} + {WINDOW_MS - 1} - unix_millis(date_time) % {WINDOW_MS}"
-    ranked = _open_auctions(market).with_column("rank", F.expr(rank))
+    ranked = market.bids_in_time.with_column("rank", F.expr(rank))
     best = {name: F.max_by(name, "rank") for name in ("bidder", "price", "date_time", "extra")}
     same = {name: F.any_value(name) for name in AUCTION}
-    return ranked.window(WINDOW, by="auction").agg(**best, **same)
+    return ranked.window(WINDOW, by="auction", name="winning_bids").agg(**best, **same)
 
 
 def _q20(market: Market) -> tg.Stream:
     auctions = market.auctions.filter(f"category = {CATEGORY}").drop("extra")
-    return market.bids.join(auctions, {"auction": "auction_id"}, within=tg.UNBOUNDED)
+    return market.bids.join(auctions, {"auction": "auction_id"}, within=tg.UNBOUNDED, name="of_category")
 
 
 _FLOWS: dict[str, Callable[[Market], tg.Stream]] = {
