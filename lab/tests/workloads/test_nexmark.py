@@ -139,6 +139,11 @@ def test_only_the_last_file_ends_with_the_closing_events(tmp_path: Path) -> None
     assert pq.ParquetFile(files[0]).num_row_groups == 4
 
 
+def test_events_that_outlast_the_closing_ones_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FlowError, match="until after the closing events"):
+        list(write(Events(per_file=87_000_000, per_second=1_000), tmp_path, 1))
+
+
 @pytest.mark.parametrize("settings", [{"per_file": 0}, {"per_second": 999}])
 def test_settings_that_make_no_stream_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(FlowError, match="is too small for Nexmark"):

@@ -16,10 +16,7 @@ from typing import Any
 
 from tidegate_lab.bench.nexmark.queries.catalogue import QUERIES, Query
 from tidegate_lab.bench.nexmark.queries.duckdb_sql import VIEWS, result_sql
-from tidegate_lab.workloads.nexmark.events import CLOSING_MS
-
-#: A window of the closing events begins at most so long before them.
-MARGIN_MS = 60_000
+from tidegate_lab.workloads.nexmark.events import CLOSING_MS, MARGIN_MS
 
 
 @dataclass(frozen=True)

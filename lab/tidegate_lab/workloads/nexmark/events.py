@@ -41,6 +41,8 @@ LEAD = 10
 START_MS = 1_700_000_000_000
 #: Event time of the closing events (`rows.closing`): long after all others.
 CLOSING_MS = START_MS + 86_400_000
+#: No other event is later than so long before them, and no window of theirs begins earlier.
+MARGIN_MS = 60_000
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate_lab.workloads.nexmark.events import START_MS, Events
+from tidegate.errors import FlowError
+from tidegate_lab.workloads.nexmark.events import CLOSING_MS, MARGIN_MS, START_MS, Events
 from tidegate_lab.workloads.nexmark.rows import closing, table
 
 #: Row groups of a file: engines that read a file with several tasks cut it between them.
@@ -21,6 +22,14 @@ ROW_GROUPS = 4
 
 def write(events: Events, folder: Path, files: int) -> Iterator[Path]:
     """Write so many files, the last one with the closing events; each is yielded when it is there."""
+    seconds = files * events.per_file / events.per_second
+    if START_MS + seconds * 1000 > CLOSING_MS - MARGIN_MS:
+        raise FlowError(
+            "The events last until after the closing events",
+            code="LAB_WORKLOAD_INVALID",
+            got=f"{seconds:,.0f} s of event time",
+            do=f"Give fewer, or more a second: {(CLOSING_MS - MARGIN_MS - START_MS) // 1000:,} s at most",
+        )
     folder.mkdir(parents=True, exist_ok=True)
     for file in range(files):
         rows = table(events, file)
