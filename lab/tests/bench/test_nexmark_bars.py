@@ -27,8 +27,10 @@ def test_the_faster_of_sparks_own_is_the_one_to_beat() -> None:
     assert measured(lines) == {"nexmark.q5.over_spark": (1.5, False)}
 
 
-def test_a_wrong_result_has_no_rate() -> None:
-    assert measured([line("q5", OURS, 1.0, right=False), line("q5", MEMORY, 3.0)]) == {}
+def test_a_wrong_result_has_no_rate_and_does_not_hold() -> None:
+    wrong = [line("q5", OURS, 1.0, right=False), line("q5", MEMORY, 3.0)]
+    assert measured(wrong) == {"nexmark.q5.over_spark": (None, False)}
+    assert measured([line("q5", OURS, 1.0)]) == {}
 
 
 def test_queries_without_state_have_no_bar_all_at_once() -> None:

@@ -1,5 +1,8 @@
 """The targets of the Nexmark queries, each with a fixed id, and the rows of the report.
 
+Where both contenders were run and one has no rate, because it failed, was wrong or never kept the goal, the
+bar has no value and does not hold.
+
 nexmark.qN.over_flink            rate over that of Flink without checkpoints, all at once
 nexmark.qN.over_spark            rate over the faster of Spark's own, all at once
 nexmark.mean.over_flink          geometric mean over the stateful queries
@@ -26,24 +29,24 @@ OVER_FLINK_MEAN, OVER_FLINK_MEAN_LARGE = 1.2, 2.0
 LARGE_BATCH = 2_500_000
 OVER_SPARK = 2.0
 OVER_SPARK_SUSTAINED, OVER_SPARK_SUSTAINED_STATELESS = 3.0, 0.9
-Rates = Mapping[tuple[str, str], float]
+Rates = Mapping[tuple[str, str], float | None]
 
 
 def turn_bars(lines: Sequence[Line], batch_events: int) -> list[Bar]:
     """Bars of all that was run; a contender without a right result has no rate."""
-    rates = {(line.query, line.contender): line.rate for line in lines if line.right}
-    known = {key: rate for key, rate in rates.items() if rate is not None}
+    rates = {
+        (line.query, line.contender): line.rate if line.right else None for line in lines if not line.absent
+    }
     large = batch_events >= LARGE_BATCH
     bars: list[Bar] = []
-    ratios = [_ratio(known, query, (FLINK,)) for query in STATEFUL]
-    for query, ratio in zip(STATEFUL, ratios, strict=True):
-        if ratio is not None and not large:
-            bars.append(at_least(f"nexmark.{query}.over_flink", ratio, "x", OVER_FLINK[query]))
-    for query in STATEFUL:
-        ratio = _ratio(known, query, SPARKS)
-        if ratio is not None and not large:
-            bars.append(at_least(f"nexmark.{query}.over_spark", ratio, "x", OVER_SPARK))
-    found = [ratio for ratio in ratios if ratio is not None]
+    if not large:
+        for other, rivals in (("flink", (FLINK,)), ("spark", SPARKS)):
+            for query in STATEFUL:
+                least = OVER_FLINK[query] if other == "flink" else OVER_SPARK
+                if _both_ran(rates, query, rivals):
+                    ratio = _ratio(rates, query, rivals)
+                    bars.append(at_least(f"nexmark.{query}.over_{other}", ratio, "x", least))
+    found = [ratio for query in STATEFUL if (ratio := _ratio(rates, query, (FLINK,))) is not None]
     # A mean over some of the queries is another figure.
     if len(found) == len(STATEFUL):
         name = "nexmark.large.mean.over_flink" if large else "nexmark.mean.over_flink"
@@ -54,11 +57,10 @@ def turn_bars(lines: Sequence[Line], batch_events: int) -> list[Bar]:
 
 def sustained_bars(searches: Sequence[Search]) -> list[Bar]:
     rates = {(one.query, one.contender): one.best for one in searches}
-    known = {key: rate for key, rate in rates.items() if rate is not None}
     bars: list[Bar] = []
     for name, query in QUERIES.items():
-        ratio = _ratio(known, name, SPARKS)
-        if ratio is not None:
+        if _both_ran(rates, name, SPARKS):
+            ratio = _ratio(rates, name, SPARKS)
             least = OVER_SPARK_SUSTAINED if query.stateful else OVER_SPARK_SUSTAINED_STATELESS
             bars.append(at_least(f"nexmark.sustained.{name}.over_spark", ratio, "x", least))
     return bars
@@ -66,9 +68,13 @@ def sustained_bars(searches: Sequence[Search]) -> list[Bar]:
 
 def _ratio(rates: Rates, query: str, others: Sequence[str]) -> float | None:
     """Ours over the best of the others; None where one of the two is missing."""
-    theirs = [rates[query, other] for other in others if (query, other) in rates]
+    theirs = [rate for other in others if (rate := rates.get((query, other))) is not None]
     ours = rates.get((query, OURS))
     return ours / max(theirs) if ours is not None and theirs else None
+
+
+def _both_ran(rates: Rates, query: str, others: Sequence[str]) -> bool:
+    return (query, OURS) in rates and any((query, other) in rates for other in others)
 
 
 def turn_rows(lines: Sequence[Line]) -> list[dict[str, Any]]:

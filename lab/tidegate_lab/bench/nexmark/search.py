@@ -144,7 +144,7 @@ def _attempt(
     limit = pace.warmup_seconds + pace.seconds + SPARE_SECONDS
     answer = processes.sustain(search.contender, search.query, pool.folder, work, pace, limit)
     shutil.rmtree(work, ignore_errors=True)
-    label = f"{search.query}: {search.contender} at {rate / 1000:,.0f} thousand events/s"
+    label = f"{search.query}: {search.contender} at {rate:,.0f} events/s"
     if answer["event"] != "done":
         search.trouble = str(answer["why"])
         say(f"{label}: {answer['event']}: {search.trouble}")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
+import time
 from pathlib import Path
 
 from tidegate_lab.bench.nexmark.task import CORES, Answer, Task
@@ -20,6 +22,7 @@ def main(answers: str, memory: str) -> int:
     from tidegate_lab.bench.nexmark.sustain import sustain
 
     out = Path(answers)
+    leave_with_parent()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = embedded_session(
         "tidegate bench nexmark",
@@ -41,6 +44,18 @@ def main(answers: str, memory: str) -> int:
         write_answer(out, answer)
     spark.stop()
     return 0
+
+
+def leave_with_parent() -> None:
+    """End this process when the one that started it is gone, in the middle of a task too."""
+    parent = os.getppid()
+
+    def wait() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(3)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def write_answer(out: Path, answer: Answer) -> None:
