@@ -155,7 +155,8 @@ def _all_at_once(
     lines = run_turns(arguments.queries, contenders, settings, processes, folder, _teller(console))
     rows = turn_rows(lines)
     heads = ("query", "contender", "rate", "seconds", "right", "trouble")
-    print_figures(console, "events a second, seconds of the run; the warm round", heads, rows, left=2)
+    shown = [{**row, "right": {True: "yes", False: "NO"}.get(row["right"], "-")} for row in rows]
+    print_figures(console, "events a second, seconds of the run; the warm round", heads, shown, left=2)
     complaints = [f"{x.query}: {x.contender} gave another result" for x in lines if x.right is False]
     complaints += [f"{x.query}: {x.contender}: {x.trouble}" for x in lines if x.trouble and not x.absent]
     return rows, turn_bars(lines, per_file), complaints
