@@ -10,6 +10,7 @@ NAMES = {
     "skew": "a join over skewed streams: how even each balancing strategy keeps its instances",
     "sift": "sifters and the query index: rows a second by themselves and on Spark",
     "windows": "window aggregates: this engine and Spark's own streaming aggregation on the same rows",
+    "nexmark": "the Nexmark queries: this engine, Spark's own and Flink on the same events",
     "overload": "a join that gets more than the machine can take, for a day: what is found, and how late",
 }
 

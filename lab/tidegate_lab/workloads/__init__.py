@@ -1,1 +1,1 @@
-"""Workloads: the generated data behind the demo and the papers' figures."""
+"""Workloads: the generated data behind the demo, the papers' figures and the benchmarks."""
