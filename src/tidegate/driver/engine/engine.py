@@ -371,7 +371,15 @@ class Engine:
             again = plan.repair.repair_all or plan.settles
             passing = self.controllers.dropping.passing(plan)
             works = self._work_orders.of(plan, before, passing, self.controllers.watching)
-            one = build_pass(self.compiled, rows, self._session, works, again, self._frame_cache)
+            one = build_pass(
+                self.compiled,
+                rows,
+                self._session,
+                works,
+                again,
+                self._frame_cache,
+                self._work_orders.pipes(plan),
+            )
         passes.append(one)
         self.jobs.next(", ".join(one.results) or "count rows")
         with self._times.timed("run"):

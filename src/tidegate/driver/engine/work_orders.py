@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.frames.drop_frames import Passing
@@ -10,6 +11,7 @@ from tidegate.driver.io.staging import Staging
 from tidegate.driver.operators.protocol import BatchOrder
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
+from tidegate.worker.runtime.pipe import Pipe, Reports
 from tidegate.worker.runtime.task_runner import WorkOrder
 
 
@@ -18,7 +20,12 @@ class WorkOrders:
 
     def __init__(self, compiled: Compiled, store_url: str, staging: Staging):
         self._compiled, self._store_url = compiled, store_url
-        self._staged = {name: (staging.root, kept_as) for name, kept_as in staging.kept_as.items()}
+        staged = {name: (staging.root, kept_as) for name, kept_as in staging.kept_as.items()}
+        #: Tasks stage their results themselves, unless these go straight on.
+        self._staged = {name: one for name, one in staged.items() if name not in staging.piped}
+        self._piped = {name: staged.get(name, (None, None)) for name in sorted(staging.piped)}
+        adding: Any = Reports()
+        self._reports: Any = compiled.spark.sparkContext.accumulator([], adding) if staging.piped else None
         self._run = uuid.uuid4().hex[:12]
 
     def of(self, plan: Plan, before: Manifest, passing: Passing, watch_keys: bool) -> dict[str, WorkOrder]:
@@ -28,6 +35,14 @@ class WorkOrders:
             plan, before, passing, watch_keys, self._store_url, self._run, self._staged, compiled.newest_us
         )
         return {one.name: one.work(order, compiled.graph.inputs[one.name]) for one in compiled.operators}
+
+    def pipes(self, plan: Plan) -> dict[str, Pipe]:
+        """By operator whose results go straight on in a pass under this plan: how."""
+        token = uuid.uuid4().hex[:12]
+        return {
+            name: Pipe(name, plan.batch, token, self._reports, root, kept_as)
+            for name, (root, kept_as) in self._piped.items()
+        }
 
     def close(self) -> None:
         """Release what was sent to workers; no batch may follow."""

@@ -7,9 +7,9 @@
              ├─▶ window drop ─▶ steps ─▶ pane partials ─▶ by instance ─▶ window1 ─▶ kept ─▶ outputs
              └─▶ taps (rows that go straight to an output)
 
-Every operator's result is kept, because it has at least two readers: the engine, which collects the reports,
-and a sink. If only sinks read it, its tasks stage it as files (`io/staging.py`); otherwise Spark persists it.
-So kernels run once, however often sinks read.
+Kernels run once, however many read their results. If only outputs read them, the tasks stage them as files
+(`io/staging.py`). If one other operator reads them, they go straight on to it (`worker/runtime/pipe.py`), and
+are staged besides if outputs write them. Otherwise Spark persists them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.frames.passes import Pass, Staged
 from tidegate.driver.frames.stream_rows import StreamRows
+from tidegate.worker.runtime.pipe import Pipe
 from tidegate.worker.runtime.task_runner import WorkOrder
 
 
@@ -34,20 +35,25 @@ def build_pass(
     works: Mapping[str, WorkOrder],
     again: bool,
     cache: FrameCache,
+    pipes: Mapping[str, Pipe],
 ) -> Pass:
     """Frames for one pass over the rows of a batch (None: no new rows); `again`: more passes may follow."""
     held: list[DataFrame] = []
-    rows = PassInput(compiled, batch, session, again, cache)
+    rows = PassInput(compiled, batch, session, again, cache, pipes)
     staging: dict[str, Staged] = {}
     for operator in compiled.operators:
         work = works[operator.name]
         made = operator.frame(rows, work)
         if made is None:
             continue
-        if work.stage_root is not None:
+        if operator.name in pipes:
+            pipe = pipes[operator.name]
+            if pipe.stage_root is not None:
+                staging[operator.name] = Staged(pipe.stage_root, operator.listed(work))
+        elif work.stage_root is not None:
             staging[operator.name] = Staged(work.stage_root, operator.listed(work))
         elif operator.reports:  # Otherwise it is a filter of the rows of the batch, which are kept.
             made = made.persist(StorageLevel.MEMORY_AND_DISK)
             held.append(made)
         rows.results[operator.name] = made
-    return Pass(compiled, batch, rows.results, held, staging, rows.dropped)
+    return Pass(compiled, batch, rows.results, held, staging, rows.dropped, pipes)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.api.nodes import Node
@@ -13,6 +15,8 @@ from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.stream_rows import FrontDrop, Step, StreamRows
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import CELL, REPORT, TIME
+from tidegate.worker.runtime.pipe import Pipe, piped
+from tidegate.worker.runtime.task_errors import ArrowFunction
 
 if TYPE_CHECKING:
     from tidegate.driver.compile.compiled import Compiled
@@ -32,6 +36,8 @@ class PassInput:
     #: More passes may follow, so tasks identify their instance by markers.
     again: bool
     cache: FrameCache
+    #: By operator whose results go straight on: how.
+    pipes: Mapping[str, Pipe] = field(default_factory=dict)
     #: By operator that has run: its results and reports.
     results: dict[str, DataFrame] = field(default_factory=dict)
     #: By operator: the names of Spark's counts of its rows that reach no task.
@@ -41,6 +47,11 @@ class PassInput:
     def one_reader(self) -> bool:
         """Whether only one operator reads the rows of the batch."""
         return len(self.compiled.operators) == 1 and not self.compiled.taps
+
+    def tasks(self, operator: str, function: ArrowFunction) -> ArrowFunction:
+        """The tasks of an operator as Spark runs them in this pass."""
+        pipe = self.pipes.get(operator)
+        return function if pipe is None else piped(function, pipe, TaskContext.get)
 
     def port(self, entry: Entry) -> DataFrame | None:
         """Rows that enter an operator in its own layout; None if there are no new ones."""

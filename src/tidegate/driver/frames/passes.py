@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Column, DataFrame
@@ -28,6 +28,7 @@ from tidegate.model.reports import MatchReport, Observed, TaskReport, reports_in
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.worker.runtime.layout import CELL, REPAIRED, REPORT, TIME
+from tidegate.worker.runtime.pipe import Pipe
 
 
 def tapped(rows: DataFrame, tap: Tap, compiled: Compiled, plan: Plan) -> DataFrame:
@@ -67,6 +68,8 @@ class Pass:
     staging: Mapping[str, Staged] = field(default_factory=dict)
     #: By window aggregate: the names of Spark's counts of its rows that reach no task.
     dropped: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    #: By operator whose results go straight on: how.
+    pipes: Mapping[str, Pipe] = field(default_factory=dict)
     #: By operator that stages: its files.
     staged: dict[str, list[str]] = field(default_factory=dict)
     _read_back: set[str] = field(default_factory=set)
@@ -74,9 +77,11 @@ class Pass:
     def run(self) -> Reports:
         """The action: materialise everything and return the reports of all tasks."""
         silent = {union.name for union in self.compiled.unions}
+        silent.update(self.pipes)
         frames = [self._reports(name) for name in self.results if name not in silent]
         whole = ports.union(frames) if frames else None
-        stateful, matches = _collected(whole)
+        texts = [] if whole is None else [row[REPORT] for row in whole.collect()]
+        stateful, matches = reports_in([*texts, *_sent(self.pipes.values())])
         for name, counts in self.dropped.items():
             for rows in observed.dropped_rows(counts, self.batch, whole):
                 stateful = _with_dropped(stateful, name, rows)
@@ -212,6 +217,13 @@ def _one_row_each(frames: Mapping[str, DataFrame]) -> dict[str, int]:
     return {row["name"]: int(row["late"]) for row in ports.union(named).collect()} if named else {}
 
 
-def _collected(frame: DataFrame | None) -> Reports:
-    """The reports in a frame: one row per operator and task."""
-    return reports_in(row[REPORT] for row in frame.collect()) if frame is not None else ([], [])
+def _sent(pipes: Collection[Pipe]) -> list[str]:
+    """The reports of tasks whose results went straight on, one of each task."""
+    found: dict[tuple[str, int], str] = {}
+    for pipe in pipes:
+        for token, operator, task, text in pipe.reports.value:
+            if token == pipe.token:
+                found[operator, task] = text
+    for pipe in pipes:
+        pipe.reports.value.clear()
+    return list(found.values())

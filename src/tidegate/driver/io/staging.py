@@ -7,11 +7,12 @@ once, with a list of its queries.
 
 Staged files live until the sinks are done. They are in the folder of the segments and in no manifest, so
 recovery removes those that a crash left. Spark persists the results instead for types that Parquet does not
-store exactly, operators that other operators read, residual conditions, and batch inputs.
+store exactly, operators that several others read, residual conditions, and batch inputs.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -50,22 +51,31 @@ class Staging:
     kept_as: Mapping[str, str | None] = field(default_factory=dict)
     #: The directory of each linked output.
     linked: Mapping[str, str] = field(default_factory=dict)
+    #: Operators whose results go straight on to the one that reads them; those in `kept_as` stage them too.
+    piped: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, compiled: Compiled, store: Store) -> Staging:
-        """Operators that only outputs read, in a streaming query with state on a local disk."""
-        if not compiled.streaming or not isinstance(store, LocalStore):
-            return cls()
-        read = compiled.graph.read_by_operators()
-        staged = [
-            one for one in compiled.operators if one.name not in read and one.stages and can_stage(one.schema)
-        ]
-        codec = linked_output.codec_of(compiled.spark)
-        plain = {one.name for one in staged if codec is not None and not one.hides_columns}
-        folders = linked_output.linked_outputs(compiled, plain)
-        kept = {compiled.feeding(output.node) for output in compiled.outputs if output.name in folders}
-        names = [one.name for one in staged]
-        return cls(store.root, {name: codec if name in kept else None for name in names}, folders)
+        """What the tasks of each operator do with its results."""
+        root = store.root if compiled.streaming and isinstance(store, LocalStore) else None
+        can = {one.name for one in compiled.operators if root and one.stages and can_stage(one.schema)}
+        shown = {compiled.feeding(output.node) for output in compiled.outputs}
+        readers = Counter(name for names in compiled.graph.inputs.values() for name in names)
+        piped = {one.name for one in compiled.operators if one.pipes and readers[one.name] == 1}
+        piped -= shown - can
+        if root is None:
+            return cls(piped=frozenset(piped))
+        staged = {name for name in can & shown if not readers[name] or name in piped}
+        return cls(root, *_linked(compiled, staged), frozenset(piped))
+
+
+def _linked(compiled: Compiled, staged: set[str]) -> tuple[dict[str, str | None], dict[str, str]]:
+    """By staging operator, the compression of its files; and the directory of each linked output."""
+    codec = linked_output.codec_of(compiled.spark)
+    hiding = {one.name for one in compiled.operators if one.hides_columns}
+    folders = linked_output.linked_outputs(compiled, staged - hiding if codec is not None else ())
+    kept = {compiled.feeding(output.node) for output in compiled.outputs if output.name in folders}
+    return {name: codec if name in kept else None for name in sorted(staged)}, folders
 
 
 def can_stage(schema: T.StructType) -> bool:

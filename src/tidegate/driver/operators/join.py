@@ -135,7 +135,8 @@ class JoinOperator(Operator):
         if self.candidates is not None:
             return residual_frames.judged(placed, self, work)
         schema = self.schema if work.stage_root is None else REPORTS
-        return placed.mapInArrow(by_instance(JoinInstance, work, TaskContext.get), schema)
+        tasks = by_instance(JoinInstance, work, TaskContext.get)
+        return placed.mapInArrow(rows.tasks(self.name, tasks), schema)
 
     def shown(self, results: DataFrame) -> DataFrame:
         if self.where is None or self.candidates is not None:
@@ -167,6 +168,11 @@ class JoinOperator(Operator):
     @property
     def stages(self) -> bool:
         return self.candidates is None
+
+    @property
+    def pipes(self) -> bool:
+        # The value of pairs is added up from kept results.
+        return self.stages and not self.layout.cells
 
     @property
     def hides_columns(self) -> bool:

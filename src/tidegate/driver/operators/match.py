@@ -82,7 +82,9 @@ class MatchOperator(Operator):
         if tried is None:
             return None
         schema = self.schema if work.stage_root is None else REPORTS
-        return tried.mapInArrow(by_partition(match_task, work, TaskContext.get), schema)
+        return tried.mapInArrow(
+            rows.tasks(self.name, by_partition(match_task, work, TaskContext.get)), schema
+        )
 
     def _entering(self, rows: PassInput, work: MatchWork) -> DataFrame | None:
         """The rows that pass the sifter; None in a pass without new rows if a stream feeds it."""

@@ -165,6 +165,11 @@ class Operator(ABC):
         return True
 
     @property
+    def pipes(self) -> bool:
+        """Whether its results can go straight on to the one operator that reads them."""
+        return self.reports and self.stages
+
+    @property
     def hides_columns(self) -> bool:
         """Whether results have a column that outputs do not write."""
         return False

@@ -122,7 +122,8 @@ class WindowOperator(Operator):
             else only_markers(rows.spark, self, work)
         )
         schema = self.schema if work.stage_root is None else REPORTS
-        return placed.mapInArrow(by_instance(self._tasks(), work, TaskContext.get), schema)
+        tasks = by_instance(self._tasks(), work, TaskContext.get)
+        return placed.mapInArrow(rows.tasks(self.name, tasks), schema)
 
     def _tasks(self) -> Callable[[WindowWork, int, str], Task]:
         """The constructor of a task from work order, instance and attempt."""

@@ -8,5 +8,6 @@ owned_state.py     the stored rows of one instance; state_order.py: the state pa
 marks.py           rows that matched on an instance that does not store them
 worker_cache.py    what a worker process keeps between batches; memory.py: keeps freed memory
 stage_file.py      results as one Parquet file per task
+pipe.py            results that go straight on to another operator
 key_scan.py        counts the keys of the first batch
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,24 +27,25 @@ SECOND = 1_000_000
 KEYS, ROWS, PARTITIONS, INSTANCES, REACH_SECONDS = 100_000, 60_000, 64, 8, 3
 
 
-def test_a_task_counts_its_rows_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_counts_its_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = np.repeat(np.arange(5) << 59, [30, 9, 8, 7, 1])
     tags, times = np.resize([0, 1, 2], codes.size), np.arange(codes.size)
-    times[-1] = BEGINNING_US  # A heartbeat, not a row.
+    times[-1] = BEGINNING_US  # A row without a time.
     sent = pa.RecordBatch.from_pydict({"tag": tags, "time": times, "code": codes})
-    batches = [sent.slice(at, 10) for at in range(0, codes.size, 10)]
-    reports = []
-    for rows in (1_000, 20, 1):
-        monkeypatch.setattr(key_scan, "CHUNK_ROWS", rows)
-        (report,) = KeyScan(frozenset({0, 1}), PARTITIONS)(iter(batches))
-        reports.append(_added_up([json.loads(report.column(0)[0].as_py())], {0, 1}, PARTITIONS))
-    for seen in reports:
-        assert {tag: sum(one.partitions) for tag, one in seen.items()} == {0: 18, 1: 18}
-        assert (
-            [one.keys for one in seen.values()]
-            == [one.keys for one in reports[0].values()]
-            == [{0: 10}, {0: 10}]
-        )
+    read: list[int] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for at in range(0, codes.size, 10):
+            read.append(at)
+            yield sent.slice(at, 10)
+
+    for most, rows, batches_read in ((1_000, 18, 6), (20, 7, 2), (1, 4, 1)):
+        monkeypatch.setattr(key_scan, "MOST_ROWS", most)
+        read.clear()
+        (report,) = KeyScan(frozenset({0, 1}), PARTITIONS)(batches())
+        seen = _added_up([json.loads(report.column(0)[0].as_py())], {0, 1}, PARTITIONS)
+        assert sum(seen[0].partitions) == rows
+        assert len(read) == batches_read
 
 
 def counted(codes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> dict[str, Any]:
