@@ -4,6 +4,7 @@ of every kind come through."""
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,33 @@ def test_columns_of_every_kind_and_united_frames_come_through(spark: SparkSessio
     assert len(tapped.rows) == 200
     assert all(row[1]["a"] == int(row[3].strip("[]")) for row in tapped.rows)
     assert sum(row[2] for row in counts.rows) > 0
+
+
+def test_a_batch_in_which_nothing_arrives_and_nothing_is_due_runs_no_job(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    add_files(folder, [a_file(0), a_file(1)])
+    near, counts = Sink(), Sink()
+    rows = a_stream(spark, folder)
+    query = tg.start(
+        joined(rows).write_to(near, name="near"),
+        rows.window("5 seconds", by="k", name="counts").agg(n=F.count("*")).write_to(counts),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="100 ms",
+    )
+    with query:
+        query.process_all_available()
+        tracker, group = spark.sparkContext.statusTracker(), str(query.run_id)
+        jobs, batches = len(tracker.getJobIdsForGroup(group)), len(near.batches)
+        assert jobs > 0
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while len(near.batches) < batches + 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert len(near.batches) >= batches + 3
+        # Function sinks are called in every batch, with a frame without rows, and collecting it takes no job.
+        assert len(tracker.getJobIdsForGroup(group)) == jobs
+    assert near.counted == pairs(finished(spark, folder), "v % 3 = 0", "v % 3 = 1")
 
 
 def test_the_current_time_in_a_step_is_that_of_the_batch(spark: SparkSession, tmp_path: Path) -> None:

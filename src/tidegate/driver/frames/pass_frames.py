@@ -9,12 +9,14 @@
 
 Kernels run once, however many read their results. If only outputs read them, the tasks stage them as files
 (`io/staging.py`). If one other operator reads them, they go straight on to it (`worker/runtime/pipe.py`), and
-are staged besides if outputs write them. Otherwise Spark persists them.
+are staged besides if outputs write them. Otherwise Spark persists them. An operator that no row reaches, and
+that has nothing to release, does not run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +26,7 @@ from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.frames.passes import Pass, Staged
 from tidegate.driver.frames.stream_rows import StreamRows
+from tidegate.driver.operators.protocol import Operator
 from tidegate.worker.runtime.pipe import Pipe
 from tidegate.worker.runtime.task_runner import WorkOrder
 
@@ -41,8 +44,13 @@ def build_pass(
     held: list[DataFrame] = []
     rows = PassInput(compiled, batch, session, again, cache, pipes)
     staging: dict[str, Staged] = {}
+    at_rest: dict[str, WorkOrder] = {}
     for operator in compiled.operators:
         work = works[operator.name]
+        if operator.reports and _rests(operator, rows, work, at_rest):
+            at_rest[operator.name] = work
+            rows.results[operator.name] = _nothing(operator, rows)
+            continue
         made = operator.frame(rows, work)
         if made is None:
             continue
@@ -56,4 +64,33 @@ def build_pass(
             made = made.persist(StorageLevel.MEMORY_AND_DISK)
             held.append(made)
         rows.results[operator.name] = made
-    return Pass(compiled, batch, rows.results, held, staging, rows.dropped, pipes)
+    return Pass(compiled, batch, rows.results, held, staging, rows.dropped, pipes, at_rest)
+
+
+def _rests(operator: Operator, rows: PassInput, work: WorkOrder, at_rest: Mapping[str, WorkOrder]) -> bool:
+    """Whether no row reaches an operator in this pass, and its tasks have nothing else to do."""
+    return not operator.is_due(work) and not any(
+        _gives(name, rows, at_rest) for name in rows.compiled.graph.inputs[operator.name]
+    )
+
+
+def _gives(name: str, rows: PassInput, at_rest: Mapping[str, WorkOrder]) -> bool:
+    """Whether a stream or operator may give rows in this pass."""
+    if name in rows.compiled.sources:
+        return rows.batch is not None and rows.batch.has_rows(name)
+    union = next((one for one in rows.compiled.unions if one.name == name), None)
+    if union is not None:
+        return any(_gives(stream, rows, at_rest) for stream in rows.compiled.graph.inputs[name])
+    return name not in at_rest
+
+
+def _nothing(operator: Operator, rows: PassInput) -> DataFrame:
+    """A result without rows, which Spark knows to be empty, so that reading it takes no job."""
+    session: Any = rows.spark
+
+    def made() -> DataFrame:
+        schema = session._jsparkSession.parseDataType(operator.schema.json())
+        none = session._jvm.java.util.ArrayList()
+        return DataFrame(session._jsparkSession.createDataFrame(none, schema), session)
+
+    return rows.cache.get(("nothing", operator.name), made)

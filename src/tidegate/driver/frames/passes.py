@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -29,6 +30,7 @@ from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.worker.runtime.layout import CELL, REPAIRED, REPORT, TIME
 from tidegate.worker.runtime.pipe import Pipe
+from tidegate.worker.runtime.task_runner import WorkOrder
 
 
 def tapped(rows: DataFrame, tap: Tap, compiled: Compiled, plan: Plan) -> DataFrame:
@@ -70,6 +72,8 @@ class Pass:
     dropped: Mapping[str, Sequence[str]] = field(default_factory=dict)
     #: By operator whose results go straight on: how.
     pipes: Mapping[str, Pipe] = field(default_factory=dict)
+    #: Operators that have nothing to do in this pass.
+    at_rest: Mapping[str, WorkOrder] = field(default_factory=dict)
     #: By operator that stages: its files.
     staged: dict[str, list[str]] = field(default_factory=dict)
     _read_back: set[str] = field(default_factory=set)
@@ -77,11 +81,13 @@ class Pass:
     def run(self) -> Reports:
         """The action: materialise everything and return the reports of all tasks."""
         silent = {union.name for union in self.compiled.unions}
-        silent.update(self.pipes)
+        silent.update(self.pipes, self.at_rest)
         frames = [self._reports(name) for name in self.results if name not in silent]
         whole = ports.union(frames) if frames else None
         texts = [] if whole is None else [row[REPORT] for row in whole.collect()]
         stateful, matches = reports_in([*texts, *_sent(self.pipes.values())])
+        for name, work in self.at_rest.items():
+            stateful += _idle_reports(name, work)
         for name, counts in self.dropped.items():
             for rows in observed.dropped_rows(counts, self.batch, whole):
                 stateful = _with_dropped(stateful, name, rows)
@@ -227,3 +233,9 @@ def _sent(pipes: Collection[Pipe]) -> list[str]:
     for pipe in pipes:
         pipe.reports.value.clear()
     return list(found.values())
+
+
+def _idle_reports(operator: str, work: Any) -> list[TaskReport]:
+    """The reports of the instances of an operator that did not run."""
+    state = getattr(work, "state", None)
+    return [] if state is None else [TaskReport(operator, i) for i in range(state.routing.instances)]

@@ -100,6 +100,10 @@ class StreamRows:
             self._entered[id(entry)] = self._made(entry, front, behind)
         return self._entered[id(entry)]
 
+    def has_rows(self, stream: str) -> bool:
+        """Whether the sources of a stream have new rows."""
+        return stream not in self._given.empty
+
     def scanned(self, entry: Entry) -> DataFrame | None:
         """The rows of a reader, uncounted, before there is a plan."""
         if self._is_empty(entry):
@@ -140,7 +144,7 @@ class StreamRows:
         return f"{usable} AND {TIME} <= {data(self._plan.now_us + source.max_ahead_us, 'bigint')}"
 
     def _is_empty(self, entry: Entry) -> bool:
-        return all(stream in self._given.empty for stream in entry.streams)
+        return not any(map(self.has_rows, entry.streams))
 
     def _made(self, entry: Entry, front: FrontDrop | None, behind: Step | None) -> DataFrame:
         plans, names = {}, [] if front is None else [front.counted_as]

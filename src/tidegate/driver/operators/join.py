@@ -138,6 +138,9 @@ class JoinOperator(Operator):
         tasks = by_instance(JoinInstance, work, TaskContext.get)
         return placed.mapInArrow(rows.tasks(self.name, tasks), schema)
 
+    def is_due(self, work: JoinWork) -> bool:
+        return work.state.changes_state or bool(work.repairs)
+
     def shown(self, results: DataFrame) -> DataFrame:
         if self.where is None or self.candidates is not None:
             return results

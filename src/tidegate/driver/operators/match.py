@@ -86,6 +86,9 @@ class MatchOperator(Operator):
             rows.tasks(self.name, by_partition(match_task, work, TaskContext.get)), schema
         )
 
+    def is_due(self, work: MatchWork) -> bool:
+        return False
+
     def _entering(self, rows: PassInput, work: MatchWork) -> DataFrame | None:
         """The rows that pass the sifter; None in a pass without new rows if a stream feeds it."""
 

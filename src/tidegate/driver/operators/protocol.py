@@ -146,6 +146,10 @@ class Operator(ABC):
     def frame(self, rows: PassInput, work: Any) -> DataFrame | None:
         """Its results and reports in one pass; None if the pass has no input for it."""
 
+    def is_due(self, work: Any) -> bool:
+        """Whether its tasks have anything to do in a pass in which no row reaches it."""
+        return True
+
     def shown(self, results: DataFrame) -> DataFrame:
         """The results that pass the condition behind the operator."""
         return results

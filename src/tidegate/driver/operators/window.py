@@ -125,6 +125,9 @@ class WindowOperator(Operator):
         tasks = by_instance(self._tasks(), work, TaskContext.get)
         return placed.mapInArrow(rows.tasks(self.name, tasks), schema)
 
+    def is_due(self, work: WindowWork) -> bool:
+        return work.state.changes_state
+
     def _tasks(self) -> Callable[[WindowWork, int, str], Task]:
         """The constructor of a task from work order, instance and attempt."""
         return WindowInstance

@@ -27,3 +27,8 @@ class StateOrder:
     flush: bool = False
     #: Different in every run: segments that a worker opened in an earlier run are not reused.
     run: str = ""
+
+    @property
+    def changes_state(self) -> bool:
+        """Whether stored rows are released, merged or moved, even if no row arrives."""
+        return self.flush or self.settle_us != self.settled_us or bool(self.merges or self.cuts)
