@@ -36,6 +36,7 @@ from tidegate.state.store.store import open_store
 from tidegate.worker.runtime.layout import CODE, MARKER, REPORT, TAG, TIME
 from tidegate.worker.runtime.owned_state import OwnedState
 from tidegate.worker.runtime.runs import NewRun, write_run
+from tidegate.worker.runtime.stage_file import Kept
 from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import by_instance
 from tidegate.worker.runtime.worker_cache import worker_cache
@@ -96,7 +97,7 @@ class SessionWork:
     late_before_us: int
     newest_us: int
     stage_root: str | None = None
-    kept_as: str | None = None
+    kept_as: Kept | None = None
 
 
 class SessionOperator(Operator):

@@ -5,8 +5,8 @@ disk, Spark need not read and write them again. The staged files are linked into
 renamed to `batch=N`, so that readers see a whole batch or none. A replay creates the same directory again.
 
 An output is linked if nothing lies between it and the operator (no residual condition, no stateless step but
-a select of exactly the produced columns), it has no options, partition columns or repair column, and its path
-is on a local disk. If the disk refuses a link, Spark writes the files.
+a select of columns by name, which the tasks apply), it has no options, partition columns or repair column,
+and its path is on a local disk. If the disk refuses a link, Spark writes the files.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Collection, Sequence
 from pyspark.sql import SparkSession
 
 from tidegate.api.nodes import Output
+from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.ports import steps_of
 
@@ -33,12 +34,12 @@ def codec_of(spark: SparkSession) -> str | None:
 
 def linked_outputs(compiled: Compiled, staged: Collection[str]) -> dict[str, str]:
     """Outputs to which the files of these operators can be linked, with the local directory of each."""
-    folders = {
-        output.name: _folder(compiled, output)
-        for output in compiled.outputs
-        if compiled.feeding(output.node) in staged
-    }
-    return {name: folder for name, folder in folders.items() if folder is not None}
+    found = {}
+    for output in compiled.outputs:
+        folder = _folder(compiled, output) if compiled.feeding(output.node) in staged else None
+        if folder is not None:
+            found[output.name] = folder
+    return found
 
 
 def publish(files: Sequence[str], folder: str, batch: int) -> bool:
@@ -65,15 +66,25 @@ def _show(draft: str, target: str) -> None:
     os.rename(draft, target)
 
 
-def _as_made(compiled: Compiled, output: Output) -> bool:
-    """Whether the rows of an output are exactly those that tasks produce."""
-    operator = compiled.shown_by(output)
-    return operator is not None and operator.as_made(steps_of(output.node)[1])
+def columns_of(compiled: Compiled, output: Output) -> tuple[str, ...] | None:
+    """The columns of an output, if tasks can write it: they produce these, and nothing else lies between.
+
+    The files of an operator have one set of columns: all, unless it has a single output.
+    """
+    operator, steps = compiled.shown_by(output), steps_of(output.node)[1]
+    if operator is None or not operator.is_plain:
+        return None
+    made = tuple(name for name in operator.schema.names if not name.startswith(HIDDEN))
+    if not steps:
+        return made
+    chosen = steps[-1].columns if all(step.columns is not None for step in steps) else None
+    alone = sum(compiled.shown_by(one) is operator for one in compiled.outputs) == 1
+    return chosen if chosen == made or (alone and chosen and set(chosen) <= set(made)) else None
 
 
 def _folder(compiled: Compiled, output: Output) -> str | None:
     spark = compiled.spark
-    if not _as_made(compiled, output) or output.format != "parquet" or output.path is None:
+    if columns_of(compiled, output) is None or output.format != "parquet" or output.path is None:
         return None
     if output.options or output.partition_by or output.repair_column is not None:
         return None

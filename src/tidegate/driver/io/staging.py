@@ -25,6 +25,7 @@ from tidegate.driver.io import linked_output
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.store import Store
 from tidegate.worker.runtime.layout import REPORT
+from tidegate.worker.runtime.stage_file import Kept
 
 _EXACT = (
     T.BooleanType,
@@ -47,8 +48,8 @@ class Staging:
     """Which operators stage their results, and which outputs are linked to the staged files."""
 
     root: str = ""
-    #: By operator that stages: the compression of files that are linked; None: no output is linked.
-    kept_as: Mapping[str, str | None] = field(default_factory=dict)
+    #: By operator that stages: how its files are written if an output is linked to them.
+    kept_as: Mapping[str, Kept | None] = field(default_factory=dict)
     #: The directory of each linked output.
     linked: Mapping[str, str] = field(default_factory=dict)
     #: Operators whose results go straight on to the one that reads them; those in `kept_as` stage them too.
@@ -69,13 +70,17 @@ class Staging:
         return cls(root, *_linked(compiled, staged), frozenset(piped))
 
 
-def _linked(compiled: Compiled, staged: set[str]) -> tuple[dict[str, str | None], dict[str, str]]:
-    """By staging operator, the compression of its files; and the directory of each linked output."""
+def _linked(compiled: Compiled, staged: set[str]) -> tuple[dict[str, Kept | None], dict[str, str]]:
+    """By staging operator, how files that stay are written; and the directory of each linked output."""
     codec = linked_output.codec_of(compiled.spark)
     hiding = {one.name for one in compiled.operators if one.hides_columns}
     folders = linked_output.linked_outputs(compiled, staged - hiding if codec is not None else ())
-    kept = {compiled.feeding(output.node) for output in compiled.outputs if output.name in folders}
-    return {name: codec if name in kept else None for name in sorted(staged)}, folders
+    kept_as: dict[str, Kept | None] = dict.fromkeys(sorted(staged))
+    for output in compiled.outputs:
+        columns = linked_output.columns_of(compiled, output)
+        if output.name in folders and codec is not None and columns is not None:
+            kept_as[compiled.feeding(output.node)] = Kept(codec, columns)
+    return kept_as, folders
 
 
 def can_stage(schema: T.StructType) -> bool:

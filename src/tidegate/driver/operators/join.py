@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Join, StatelessStep, name_of
+from tidegate.api.nodes import Join, name_of
 from tidegate.control.balance.balancing import Balanced
 from tidegate.control.receipts.ledger import RANDOM_DROP, WINDOW_DROP
 from tidegate.control.repair.debts import Needs
@@ -181,9 +181,9 @@ class JoinOperator(Operator):
     def hides_columns(self) -> bool:
         return self.layout.cells or any(column.name == REPAIRED for column in self.layout.output)
 
-    def as_made(self, steps: Sequence[StatelessStep]) -> bool:
-        made = tuple(column.name for column in self.layout.output)
-        return self.where is None and all(step.columns == made for step in steps)
+    @property
+    def is_plain(self) -> bool:
+        return self.where is None
 
 
 def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Node, OperatorNode, Output, StatelessStep, Union
+from tidegate.api.nodes import Node, OperatorNode, Output, Union
 from tidegate.control.balance.balancing import Balanced
 from tidegate.driver.compile.ports import Lanes
 from tidegate.driver.frames.drop_frames import Passing
@@ -31,6 +31,7 @@ from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop import network
 from tidegate.worker.runtime.layout import REPORT
+from tidegate.worker.runtime.stage_file import Kept
 from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import WorkOrder
 
@@ -53,8 +54,8 @@ class BatchOrder:
     store_url: str
     #: Distinguishes this run from an earlier one on the same checkpoint, for workers that outlive both.
     run: str
-    #: By operator that stages its results: the place and the compression.
-    staged: Mapping[str, tuple[str, str | None]]
+    #: By operator that stages its results: the place, and how files that stay are written.
+    staged: Mapping[str, tuple[str, Kept | None]]
     #: The newest time of a stream that its tasks accept, by the clock of the plan.
     newest_us: Callable[[str | None, Plan], int]
 
@@ -178,9 +179,10 @@ class Operator(ABC):
         """Whether results have a column that outputs do not write."""
         return False
 
-    def as_made(self, steps: Sequence[StatelessStep]) -> bool:
-        """Whether rows behind these steps are exactly those that tasks produce."""
-        return not steps
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows are exactly what tasks produce: no condition of Spark lies behind."""
+        return True
 
 
 class Builder(Protocol):

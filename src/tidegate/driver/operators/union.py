@@ -27,6 +27,7 @@ from tidegate.model.graph import Reader
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop import network
 from tidegate.worker.runtime.layout import REPORT, TAG, TIME
+from tidegate.worker.runtime.stage_file import Kept
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class UnionWork:
     #: By input: rows below this are late.
     late_before_us: tuple[int, ...]
     stage_root: str | None = None
-    kept_as: str | None = None
+    kept_as: Kept | None = None
 
 
 class UnionOperator(Operator):

@@ -16,6 +16,7 @@ from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import END_US, LEFT, RIGHT
 from tidegate.window.drop.intervals import Intervals
 from tidegate.worker.runtime.layout import JoinLayout
+from tidegate.worker.runtime.stage_file import Kept
 from tidegate.worker.runtime.state_order import StateOrder
 
 
@@ -31,8 +32,8 @@ class JoinWork:
     newest_us: tuple[int, int] = (END_US, END_US)
     #: Local folder of the state, where results are staged; None: they return through Spark.
     stage_root: str | None = None
-    #: Compression of staged files that stay as an output; None: they are read once and deleted.
-    kept_as: str | None = None
+    #: How staged files that stay as an output are written; None: they are read once and deleted.
+    kept_as: Kept | None = None
     #: What may be skipped; None: nothing is, and candidates are not counted.
     skipping: Skipping | None = None
     seed: int = 0

@@ -31,7 +31,7 @@ from tidegate.state.store.paths import stage_path
 from tidegate.worker.match.coordinates import coordinates_of
 from tidegate.worker.runtime.layout import HASH, QUERY_NAME, REPORT, SAMPLE, TIME, MatchLayout
 from tidegate.worker.runtime.memory import keep_freed_memory
-from tidegate.worker.runtime.stage_file import StageWriter
+from tidegate.worker.runtime.stage_file import Kept, StageWriter
 
 #: Samples reported per Arrow batch; the controller keeps a thousand in total.
 SAMPLES_REPORTED = 2000
@@ -70,7 +70,7 @@ class MatchWork:
     seed: int = 0
     #: Where results are staged for the sinks; None: they return through Spark.
     stage_root: str | None = None
-    kept_as: str | None = None
+    kept_as: Kept | None = None
 
     @property
     def lists_queries(self) -> bool:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from tidegate.model.reports import MatchReport, TaskReport, report_text, reports_in
 from tidegate.state.store.paths import stage_path
 from tidegate.worker.runtime.layout import REPORT
-from tidegate.worker.runtime.stage_file import StageWriter
+from tidegate.worker.runtime.stage_file import Kept, StageWriter
 from tidegate.worker.runtime.task_errors import ArrowFunction, guarded
 from tidegate.worker.runtime.task_runner import Context, attempt, partition_of
 
@@ -51,9 +51,9 @@ class Pipe:
     token: str
     #: Spark's accumulator of reports.
     reports: Any
-    #: Where rows are staged besides, for outputs, and their compression; None: no output writes them.
+    #: Where rows are staged besides, for outputs, and how; None: no output writes them.
     stage_root: str | None = None
-    kept_as: str | None = None
+    kept_as: Kept | None = None
 
 
 def piped(function: ArrowFunction, pipe: Pipe, context: Context) -> ArrowFunction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,20 +15,30 @@ from tidegate.worker.runtime.layout import REPORT
 DICTIONARY_BYTES = 64 << 20
 
 
+@dataclass(frozen=True)
+class Kept:
+    """How staged files that stay as an output are written: their compression, and the columns in order."""
+
+    compression: str
+    columns: tuple[str, ...]
+
+
 class StageWriter:
     """One task's results; a task without results writes no file.
 
-    `kept_as`: the compression of a file that stays as an output. Other files are read once and deleted, so
-    compression and statistics would be wasted on them.
+    `kept_as`: the file stays as an output. Other files are read once and deleted, so compression and
+    statistics would be wasted on them.
     """
 
-    def __init__(self, path: str, kept_as: str | None = None):
+    def __init__(self, path: str, kept_as: Kept | None = None):
         self._path, self._kept_as = path, kept_as
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append result rows without their report column."""
         rows = batch.drop_columns([REPORT]) if REPORT in batch.schema.names else batch
+        if self._kept_as is not None:
+            rows = rows.select(list(self._kept_as.columns))
         if self._writer is None:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)
             self._writer = pq.ParquetWriter(self._path, rows.schema, **_encoding(rows.schema, self._kept_as))
@@ -41,7 +52,7 @@ class StageWriter:
         return True
 
 
-def _encoding(schema: pa.Schema, kept_as: str | None) -> Json:
+def _encoding(schema: pa.Schema, kept_as: Kept | None) -> Json:
     numbered = [path for field in schema if (path := _numbered(field)) is not None]
     # Without Arrow's schema readers see strings, even if the column was dictionary-encoded.
     always = {"store_schema": False, "dictionary_pagesize_limit": DICTIONARY_BYTES}
@@ -55,7 +66,7 @@ def _encoding(schema: pa.Schema, kept_as: str | None) -> Json:
     # differences, which are also a third smaller, and which Spark reads.
     return {
         **always,
-        "compression": kept_as,
+        "compression": kept_as.compression,
         "use_dictionary": texts + numbered,
         "column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
     }

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.worker.runtime.layout import CODE, MARKER, TAG
+from tidegate.worker.runtime.stage_file import Kept
 from tidegate.worker.runtime.task_errors import ArrowFunction, guarded
 
 
@@ -28,8 +29,8 @@ class WorkOrder(Protocol):
         ...
 
     @property
-    def kept_as(self) -> str | None:
-        """Compression of staged files that stay as an output; None: they are read once and deleted."""
+    def kept_as(self) -> Kept | None:
+        """How staged files that stay as an output are written; None: they are read once and deleted."""
         ...
 
 

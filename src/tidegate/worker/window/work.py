@@ -8,6 +8,7 @@ from tidegate.window.drop.gap_table import GapTable
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.estimate.strata import NOTHING_LEFT_OUT, LeftOut
 from tidegate.worker.runtime.layout import WindowLayout
+from tidegate.worker.runtime.stage_file import Kept
 from tidegate.worker.runtime.state_order import StateOrder
 
 #: TAG of a partial: what happened to its rows before partial aggregation.
@@ -32,4 +33,4 @@ class WindowWork:
     seed: int = 0
     left_out: LeftOut = NOTHING_LEFT_OUT
     stage_root: str | None = None
-    kept_as: str | None = None
+    kept_as: Kept | None = None
