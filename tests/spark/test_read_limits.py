@@ -19,8 +19,8 @@ from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, start
 
 import tidegate as tg
 from tidegate.control.goal.backpressure import Backpressure, TakenRows
-from tidegate.driver.compile.compiled import streaming_leaves
 from tidegate.driver.engine.engine import COLD_BATCHES
+from tidegate.driver.frames.query_input import streaming_leaves
 from tidegate.driver.io import read_limits
 from tidegate.driver.quiet_logs import QuietLogs
 from tidegate.driver.streaming_query import StreamingQuery

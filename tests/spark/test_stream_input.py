@@ -225,3 +225,13 @@ def test_a_transform_that_reads_another_stream_is_refused(spark: SparkSession, t
     with pytest.raises(tg.TidegateError) as caught:
         tg.start(stream.write_to(Sink(), name="out"), checkpoint=str(tmp_path / "ck"), available_now=True)
     assert caught.value.code == "STEP_STREAM_LOST"
+
+
+def test_sparks_own_progress_counts_the_rows(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("left", "right"):
+        add_files(tmp_path / name, [a_file(0), a_file(1)])
+    left, right = (a_stream(spark, tmp_path / name, name) for name in ("left", "right"))
+    near = left.join(right.with_column_renamed("v", "w"), on="k", within="1 second", name="near")
+    query = run([near.write_to(Sink(), name="near")], tmp_path)
+    counted_by_spark = sum(one["numInputRows"] for one in query._inner.recentProgress)
+    assert counted_by_spark == 4 * ROWS

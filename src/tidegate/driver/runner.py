@@ -118,7 +118,7 @@ def run_stream(
         if engine.settles_first:
             with QuietLogs(compiled.spark), run.failing():
                 engine.finish_settling()
-        leaves = compiled.streams_by_leaf() if settings.goal is not None else []
+        leaves = compiled.query_input.leaves if settings.goal is not None else []
         writer = _named(compiled.query_input.frame().writeStream.foreachBatch(run.take), name)
         writer = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger)
         local = LOCAL_CONF if isinstance(checkpoint.store, LocalStore) else {}

@@ -121,17 +121,6 @@ class Compiled:
         found = {name for name, source in self.sources.items() if _reads(source.frame, file)}
         return found.pop() if len(found) == 1 else None
 
-    def streams_by_leaf(self) -> list[str]:
-        """The stream of each source of the one input, in Spark's order and without the heartbeat."""
-        streams = self.query_input.streams.items()
-        return [name for name, frame in streams for _ in range(streaming_leaves(frame))]
-
-
-def streaming_leaves(frame: DataFrame) -> int:
-    """The number of sources that a frame reads."""
-    leaves = java_items(frame._jdf.queryExecution().analyzed().collectLeaves())
-    return sum(bool(leaf.isStreaming()) for leaf in leaves)
-
 
 def _reads(frame: DataFrame, file: str) -> bool:
     """Whether a source of the frame reads the folder of a file."""

@@ -28,6 +28,7 @@ from tidegate.driver.compile.graph_checks import (
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.ports import Lanes, Port
+from tidegate.driver.frames.grafts import renewed
 from tidegate.driver.operators.registry import build
 from tidegate.driver.operators.tap import Entry, PortInput, Tap
 from tidegate.driver.operators.union import UnionPort
@@ -133,7 +134,7 @@ class _Compiler:
         entry = None
         if isinstance(base, Source):
             source = base
-            entry = self._entry([source], lambda: project(self._behind(source, steps)))
+            entry = self._entry(source, lambda: project(self._behind(source, steps)))
         return PortInput(node, port, lanes, project, entry)
 
     def tap(
@@ -150,12 +151,19 @@ class _Compiler:
         tags = range(len(node.sources))
         fields = visible(United(node, name, tags, self._timed).frame)
         names = [F.col(quoted(field.name)) for field in fields]
+        # A stream, or a frame of two streams, may be in a union twice; then Spark would renew its columns.
+        stream_of = {f"{source.name} {number}": source.name for number, source in enumerate(node.sources)}
+        frames = [self._timed(source) for source in node.sources]
+        timed = dict(zip(stream_of, [frames[0], *map(renewed, frames[1:])], strict=True))
 
         def made() -> DataFrame:
-            return United(node, name, tags, self._timed).frame.select(F.col(TAG), _time(), *names)
+            inputs = iter(timed.values())
+            united = United(node, name, tags, lambda source: next(inputs)).frame
+            return united.select(F.col(TAG), _time(), *names)
 
-        columns = tuple(field.name for field in fields)
-        return UnionPort(self._entry(node.sources, made), columns, inputs_of(node)), fields
+        entry = Entry(timed, made, stream_of=stream_of)
+        self.compiled.entries.append(entry)
+        return UnionPort(entry, tuple(field.name for field in fields), inputs_of(node)), fields
 
     # -- outputs that come straight from a source ----------------------------------------------------
 
@@ -182,18 +190,17 @@ class _Compiler:
             return self._behind(source, steps).select(*[F.col(quoted(name)) for name in names], _time())
 
         counted_as = observed_as if ports.may_drop(steps) else None
-        entry = self._entry([source], made, usable_only=kind == "rows", counted_as=counted_as)
+        entry = self._entry(source, made, usable_only=kind == "rows", counted_as=counted_as)
         return Tap(node, tuple(names), source.name, kind, entry)
 
     def _entry(
         self,
-        sources: Sequence[Source],
+        source: Source,
         make: Callable[[], DataFrame],
         usable_only: bool = True,
         counted_as: str | None = None,
     ) -> Entry:
-        timed = {source.name: self._timed(source) for source in sources}
-        entry = Entry(timed, make, usable_only, counted_as)
+        entry = Entry({source.name: self._timed(source)}, make, usable_only, counted_as)
         self.compiled.entries.append(entry)
         return entry
 

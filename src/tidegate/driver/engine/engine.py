@@ -308,6 +308,8 @@ class Engine:
             done.taken = {} if done.plan.settles else self._taken(done.after, telemetry["offered"])
         with self._times.timed("latency"):
             if done.rows is not None:
+                if self.query is not None:
+                    done.rows.report(self.query, telemetry["offered"])
                 done.available = self._availabilities.of(
                     telemetry["offered"], done.rows, self.query, int(started * 1e6)
                 )

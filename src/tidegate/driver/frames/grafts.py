@@ -42,6 +42,14 @@ def bounded(frame: DataFrame) -> DataFrame:
     return frame_of(getattr(logical, "MODULE$").fromDataset(rows, frame._jdf, False, False), session)
 
 
+def renewed(frame: DataFrame) -> DataFrame:
+    """The same frame with new identities of its columns, so that it can stand in a plan beside the original.
+
+    Spark does this for the second of two equal inputs of a union.
+    """
+    return frame_of(analyzed(frame.union(frame)).children().apply(1), frame.sparkSession)
+
+
 def standing_in(original: Any, rows: DataFrame) -> Any:
     """The plan of these rows with the column identities of another plan, whose place it can take."""
     jvm: Any = rows.sparkSession._jvm

@@ -16,9 +16,12 @@ read from the frame that Spark passes to the batch.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -85,16 +88,44 @@ class QueryInput:
         while plan.nodeName() != "Union":
             plan = plan.children().apply(0)
         branches = java_items(plan.children())
-        found, empty = {}, set()
-        for number, (name, branch) in enumerate(zip(self.streams, branches, strict=False)):
+        found: dict[str, Any] = {}
+        reading: list[str | None] = []
+        for number, (name, branch) in enumerate(zip([*self.streams, None], branches, strict=False)):
+            new = _new_sources(branch)
+            reading += [name] * new
+            if name is None:
+                continue
             if name in self.run_by_spark:
                 rows = batch.where(F.col(TAG) == F.lit(number)).select(*self._lanes_of[name])
                 found[name] = standing_in(analyzed(self.streams[name]), rows)
             else:
                 found[name] = branch.children().apply(0)
-                if _is_empty(found[name]):
-                    empty.add(name)
-        return StreamPlans(found, frozenset(empty), execution.offsetSeqMetadata().batchTimestampMs())
+        empty = frozenset(self.streams) - self.run_by_spark - set(reading)
+        now_ms = execution.offsetSeqMetadata().batchTimestampMs()
+        return StreamPlans(found, empty, now_ms, tuple(reading))
+
+    def count_rows(self, query: Any, given: StreamPlans, rows: Mapping[str, int]) -> None:
+        """Add the rows of each stream to Spark's own progress, which sees only what Spark itself reads."""
+        with suppress(Py4JError):
+            leaves = java_items(query.streamingQuery().lastExecution().executedPlan().collectLeaves())
+            scans = [leaf for leaf in leaves if leaf.nodeName() != "LocalTableScan"]
+            if len(scans) != len(given.reading):
+                return
+            for name, count in rows.items():
+                if count and name in given.reading and name not in self.run_by_spark:
+                    metric = scans[given.reading.index(name)].metrics().get("numOutputRows")
+                    if metric.isDefined():
+                        metric.get().add(count)
+
+    @cached_property
+    def leaves(self) -> list[str]:
+        """The stream of each source, in Spark's order."""
+        return [name for name, frame in self.streams.items() for _ in range(streaming_leaves(frame))]
+
+
+def streaming_leaves(frame: DataFrame) -> int:
+    """The number of sources that a frame reads."""
+    return sum(bool(leaf.isStreaming()) for leaf in java_items(analyzed(frame).collectLeaves()))
 
 
 @dataclass(frozen=True)
@@ -105,6 +136,8 @@ class StreamPlans:
     empty: frozenset[str] = frozenset()
     #: The time of the batch, which a replay has too; None in a batch run.
     now_ms: int | None = None
+    #: The stream of each source with new rows, in Spark's order; None: the heartbeat.
+    reading: tuple[str | None, ...] = ()
 
 
 def is_cheap(frame: DataFrame) -> bool:
@@ -129,10 +162,10 @@ def _is_stateless(plan: Any) -> bool:
     return (kind in _STATELESS or enriches) and all(map(_is_stateless, children))
 
 
-def _is_empty(plan: Any) -> bool:
-    """Whether all sources of a plan of a batch have no new rows."""
+def _new_sources(plan: Any) -> int:
+    """The number of sources of a plan of a batch that have new rows."""
     leaves = [leaf for leaf in java_items(plan.collectLeaves()) if leaf.isStreaming()]
-    return all(leaf.nodeName() == "LocalRelation" for leaf in leaves)
+    return sum(leaf.nodeName() != "LocalRelation" for leaf in leaves)
 
 
 def _nodes(plan: Any) -> list[Any]:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from tidegate.control.latency import QUANTILE_STEPS
 from tidegate.driver.compile import ports
-from tidegate.driver.frames.grafts import analyzed, at_time, bounded, frame_of
+from tidegate.driver.frames.grafts import analyzed, at_time, bounded, frame_of, standing_in
 from tidegate.driver.frames.query_input import StreamPlans
 from tidegate.driver.sql_text import data
 from tidegate.model.times import BEGINNING_US
@@ -108,7 +108,7 @@ class StreamRows:
         """The rows of a reader, uncounted, before there is a plan."""
         if self._is_empty(entry):
             return None
-        plans = {name: analyzed(self._timed(name)) for name in entry.streams}
+        plans = {place: analyzed(self._timed(place)) for place in entry.timed}
         return bounded(frame_of(self._on_top(entry, plans), self.session))
 
     def kept(self, stream: str) -> DataFrame | None:
@@ -130,6 +130,10 @@ class StreamRows:
         """Whether rows are counted under this name: not if there are none."""
         return name in self._observing
 
+    def report(self, query: Any, rows: Mapping[str, int]) -> None:
+        """Tell Spark how many rows each stream had, for its own progress."""
+        self._compiled.query_input.count_rows(query, self._given, rows)
+
     def release(self) -> None:
         """Free what was kept."""
         for frame in self._kept.values():
@@ -147,13 +151,15 @@ class StreamRows:
         return not any(map(self.has_rows, entry.streams))
 
     def _made(self, entry: Entry, front: FrontDrop | None, behind: Step | None) -> DataFrame:
-        plans, names = {}, [] if front is None else [front.counted_as]
+        names = [] if front is None else [front.counted_as]
+        bases: dict[str, DataFrame] = {}
         for stream in entry.streams:
             frame, counted = self._base(stream)
             names += counted
             if entry.usable_only and stream in self._compiled.observed:
                 frame = frame.where(self.usable(stream))
-            plans[stream] = analyzed(frame if front is None else front.of(frame))
+            bases[stream] = frame if front is None else front.of(frame)
+        plans = {place: _plan_at(place, entry, bases) for place in entry.timed}
         rows = frame_of(self._on_top(entry, plans), self.session)
         if entry.counted_as is not None:
             rows = rows.observe(entry.counted_as, F.count(F.lit(1)).alias(ROWS))
@@ -208,3 +214,10 @@ class StreamRows:
     def _timed(self, stream: str) -> DataFrame:
         plans = {stream: self._given.plans[stream]}
         return frame_of(self._compiled.timed(stream).on(plans), self.session)
+
+
+def _plan_at(place: str, entry: Entry, bases: Mapping[str, DataFrame]) -> Any:
+    """The rows for one place of a reader's plan; in a union they get the column identities of that place."""
+    if place in bases:
+        return analyzed(bases[place])
+    return standing_in(analyzed(entry.timed[place]), bases[entry.stream_of[place]])

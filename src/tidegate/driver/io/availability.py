@@ -69,7 +69,7 @@ class Availabilities:
         return self._logs
 
     def _found_logs(self, batch: _RunningBatch) -> dict[str, list[FileLog]]:
-        streams, leaves = self._compiled.streams_by_leaf(), leaf_sources(batch.execution)
+        streams, leaves = self._compiled.query_input.leaves, leaf_sources(batch.execution)
         if len(leaves) < len(streams):
             return {}
         sources: dict[str, list[Any]] = {}

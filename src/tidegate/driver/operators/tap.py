@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from pyspark.sql import DataFrame
@@ -17,7 +17,7 @@ from tidegate.driver.frames.grafts import Graft
 class Entry:
     """One reader of streams: its steps and columns as a plan over the timed streams, compiled once."""
 
-    #: By stream: its timed frame, on which `make` builds.
+    #: By place in the plan: a timed frame, on which `make` builds.
     timed: Mapping[str, DataFrame]
     #: The rows as the reader gets them; called when all lanes are known.
     make: Callable[[], DataFrame]
@@ -25,10 +25,12 @@ class Entry:
     usable_only: bool = True
     #: The name under which Spark counts rows behind the steps; None: it does not.
     counted_as: str | None = None
+    #: By place: its stream, in a union. Otherwise a place has the name of its stream.
+    stream_of: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def streams(self) -> tuple[str, ...]:
-        return tuple(self.timed)
+        return tuple(dict.fromkeys(self.stream_of.get(place, place) for place in self.timed))
 
     @cached_property
     def graft(self) -> Graft:
