@@ -7,6 +7,7 @@ not depend on the order of outputs. Checkpoints rely on this.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame
@@ -128,8 +129,12 @@ class _Compiler:
         port = Port(next(self._tags), stream, tuple(name for name, _, _ in stored), assigned)
         values = [value for _, value, _ in stored]
 
+        @cache
+        def columns() -> list[Column]:
+            return ports.projection(port, lanes, values, code, keyless)
+
         def project(rows: DataFrame) -> DataFrame:
-            return ports.project(rows, port, lanes, values, code, keyless)
+            return rows.select(*columns())
 
         entry = None
         if isinstance(base, Source):

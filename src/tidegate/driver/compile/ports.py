@@ -171,25 +171,20 @@ def may_drop(steps: Sequence[StatelessStep]) -> bool:
     return any(step.kind not in KEEPS_ROWS for step in steps)
 
 
-def project(
-    frame: DataFrame,
-    port: Port,
-    lanes: Lanes,
-    values: Sequence[Column],
-    code: Column,
-    keyless: Column,
-) -> DataFrame:
-    """The rows of a frame in the shared layout, with the tag of the port."""
+def projection(
+    port: Port, lanes: Lanes, values: Sequence[Column], code: Column, keyless: Column
+) -> list[Column]:
+    """The columns of rows in the shared layout, with the tag of the port."""
     given = dict(zip(port.lanes, values, strict=True))
     # A null key has no code; any number that spreads such rows over instances is valid.
     spread = F.when(keyless, F.xxhash64(F.col(TIME))).otherwise(code)
     tag = F.when(keyless, F.lit(port.tag + 1)).otherwise(F.lit(port.tag))
-    return frame.select(
+    return [
         tag.cast("short").alias(TAG),
         F.coalesce(F.col(TIME), F.lit(BEGINNING_US)).alias(TIME),
         F.coalesce(spread, F.lit(0)).cast("long").alias(CODE),
         *[given.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in lanes.types.items()],
-    )
+    ]
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:

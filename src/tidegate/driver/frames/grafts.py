@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
@@ -25,9 +26,21 @@ def analyzed(frame: DataFrame) -> Any:
     return frame._jdf.queryExecution().analyzed()
 
 
+#: Classes of Java by virtual machine and name: every part of a name that is looked up takes a call.
+_CLASSES: dict[tuple[int, str], Any] = {}
+
+
+def _java(session: Any, name: str) -> Any:
+    """A class of Java by its full name."""
+    key = id(session._jvm), name
+    if key not in _CLASSES:
+        _CLASSES[key] = reduce(getattr, name.split("."), session._jvm)
+    return _CLASSES[key]
+
+
 def frame_of(plan: Any, session: Any) -> DataFrame:
     """The data frame of a logical plan, in a session."""
-    dataset = session._jvm.org.apache.spark.sql.classic.Dataset
+    dataset = _java(session, "org.apache.spark.sql.classic.Dataset")
     return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)
 
 
@@ -38,8 +51,8 @@ def bounded(frame: DataFrame) -> DataFrame:
     """
     session: Any = frame.sparkSession
     rows = frame._jdf.queryExecution().toRdd()
-    logical = getattr(session._jvm.org.apache.spark.sql.execution, "LogicalRDD$")
-    return frame_of(getattr(logical, "MODULE$").fromDataset(rows, frame._jdf, False, False), session)
+    logical = _java(session, "org.apache.spark.sql.execution.LogicalRDD$.MODULE$")
+    return frame_of(logical.fromDataset(rows, frame._jdf, False, False), session)
 
 
 def renewed(frame: DataFrame) -> DataFrame:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.api.nodes import Node
 from tidegate.driver.compile import ports
+from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.stream_rows import FrontDrop, Step, StreamRows
 from tidegate.model.times import BEGINNING_US
@@ -85,7 +86,7 @@ class PassInput:
         operator = self.compiled.operator_of(base)
         if operator is None or operator.name not in self.results:
             return None
-        frame = result(operator, self.results[operator.name]).drop(CELL)
+        frame = result(operator, self.results[operator.name], cells=False)
         if front is not None:
             frame = front.of(frame)
         if timed:
@@ -95,11 +96,15 @@ class PassInput:
         return frame
 
 
-def result(operator: Operator, results: DataFrame, staged: bool = False) -> DataFrame:
+def result(operator: Operator, results: DataFrame, staged: bool = False, cells: bool = True) -> DataFrame:
     """The rows without reports that pass the condition behind the operator.
 
-    `staged`: they were read back from files, which contain no reports.
+    `staged`: they were read back from files, which contain no reports. `cells`: with the column of cells.
     """
-    rows = results if staged else results.where(f"{REPORT} IS NULL").drop(REPORT)
+    rows = results
+    if not staged:
+        hidden = {REPORT} if cells else {REPORT, CELL}
+        shown = [quoted(name) for name in operator.schema.names if name not in hidden]
+        rows = results.where(f"{REPORT} IS NULL").selectExpr(*shown)
     # After the reports are removed: a condition in Python must never get a row of nulls.
     return operator.shown(rows)

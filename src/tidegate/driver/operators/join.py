@@ -251,7 +251,7 @@ def _markers(session: SparkSession, lanes: Lanes, instances: int) -> DataFrame:
     """One row per instance that gives its task the instance number, also without other rows."""
     numbers = session.range(0, instances, 1, 1).withColumn(TIME, F.lit(BEGINNING_US))
     nothing = Port(MARKER, None, (), ())
-    return ports.project(numbers, nothing, lanes, (), F.col("id"), F.lit(False))
+    return numbers.select(*ports.projection(nothing, lanes, (), F.col("id"), F.lit(False)))
 
 
 def join_work(layout: JoinLayout, plan: Plan, before: Manifest, state: StateOrder) -> JoinWork:
