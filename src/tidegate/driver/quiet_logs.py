@@ -7,6 +7,7 @@ same traces up to four times. Filters on exactly the loggers that do so drop the
     MicroBatchExecution       "… terminated with error" of our query, known by its run id
     Executor, BlockManager,   lines of our own tasks, which carry the local property `mdc.tidegate`
     Utils, FileFormatWriter
+    AvailableNow…Wrapper      that the heartbeat of our query has no trigger of this kind
     Shell                     "Interrupted …": Spark stops a query by interrupting its thread
     TaskSetManager            "Lost task …" with a trace, of our query by its id; lost executors stay
     py4j (Python's logging)   the trace of our callback
@@ -41,6 +42,9 @@ _TASK_LOGGERS = (
     "org.apache.spark.util.Utils",
     "org.apache.spark.sql.execution.datasources.FileFormatWriter",
 )
+#: Spark warns of a source without the trigger AvailableNow: of our heartbeat, which has no rows to lose.
+_WRAPPER_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.AvailableNowMicroBatchStreamWrapper"
+_HEARTBEAT = r"(?s).*RateStreamV2\[rowsPerSecond=1, .*"
 _SHELL_LOGGER = "org.apache.hadoop.util.Shell"
 _LOST_LOGGER = "org.apache.spark.scheduler.TaskSetManager"
 #: Behind the id of the query, which Spark shortens.
@@ -112,6 +116,7 @@ class QuietLogs:
                 log4j = _Log4j(self._spark)
                 for name in _TASK_LOGGERS:
                     log4j.add(name, log4j.by_mark())
+                log4j.add(_WRAPPER_LOGGER, log4j.by_text(_HEARTBEAT))
                 self._filtering.add(gateway)
 
     def hide_run(self, query_id: str, run_id: str) -> None:

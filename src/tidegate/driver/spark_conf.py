@@ -6,6 +6,8 @@ from __future__ import annotations
 STREAM_CONF = {
     # Otherwise Spark would take everything in one batch: the heartbeat does not support AvailableNow.
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
+    # Spark switches it off for streaming queries anyway, with a warning.
+    "spark.sql.adaptive.enabled": "false",
 }
 #: The same for a checkpoint on a local disk. Spark's default manager of offset logs starts a `readlink`
 #: process several times per batch; this one renames files just as atomically without it.
