@@ -235,3 +235,19 @@ def test_sparks_own_progress_counts_the_rows(spark: SparkSession, tmp_path: Path
     query = run([near.write_to(Sink(), name="near")], tmp_path)
     counted_by_spark = sum(one["numInputRows"] for one in query._inner.recentProgress)
     assert counted_by_spark == 4 * ROWS
+
+
+def test_one_output_of_files_is_written_by_the_action_itself(spark: SparkSession, tmp_path: Path) -> None:
+    folder, out = tmp_path / "in", str(tmp_path / "out")
+    add_files(folder, [a_file(0), a_file(1), a_file(2)])
+    stream = joined(a_stream(spark, folder)).with_column("sum", F.expr("v + w"))
+    query = run([stream.write_to("parquet", out, name="near", partition_by=["k"])], tmp_path)
+    written = spark.read.parquet(out)
+    expected = pairs(finished(spark, folder), "v % 3 = 0", "v % 3 = 1")
+    assert counted(written.select("k", "v", "w").collect()) == expected
+    assert written.where("sum != v + w").count() == 0
+    receipts = query.receipts(by="total").set_index("kind")
+    assert receipts.loc["output"].rows_written == sum(expected.values())
+    # Behind the last batch nothing was released, so its folder was removed again, or never made.
+    filled = {row[0] for row in written.select("batch").distinct().collect()}
+    assert {int(path.name.removeprefix("batch=")) for path in Path(out).glob("batch=*")} <= filled | {0}

@@ -131,13 +131,18 @@ CAUSES = (
 StreamOf = Callable[[str], str | None]
 
 
+#: What Spark says of data that an expression cannot handle: a cast, a division by zero.
+_DATA_ERROR = re.compile(r"SQLSTATE: 22\d{3}")
+
+
 @contextmanager
-def writing(output: str, batch: int) -> Iterator[None]:
-    """Errors of this block belong to an output."""
+def writing(output: str, batch: int, runs_flow: bool = False) -> Iterator[None]:
+    """Errors of this block belong to an output; `runs_flow`: or to the flow, which runs with it."""
     try:
         yield
     except Exception as error:
-        raise failure_of(error, batch, output=output) from error
+        of_flow = runs_flow and _DATA_ERROR.search(str(error))
+        raise failure_of(error, batch, output=None if of_flow else output) from error
 
 
 def failure_of(

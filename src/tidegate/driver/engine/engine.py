@@ -21,6 +21,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -372,16 +373,13 @@ class Engine:
         with self._times.timed("build"):
             again = plan.repair.repair_all or plan.settles
             passing = self.controllers.dropping.passing(plan)
-            works = self._work_orders.of(plan, before, passing, self.controllers.watching)
-            one = build_pass(
-                self.compiled,
-                rows,
-                self._session,
-                works,
-                again,
-                self._frame_cache,
-                self._work_orders.pipes(plan),
-            )
+            direct = None if rows is None or again else self._staging.direct
+            works = self._work_orders.of(plan, before, passing, self.controllers.watching, direct)
+            pipes = self._work_orders.pipes(plan, direct)
+            one = build_pass(self.compiled, rows, self._session, works, again, self._frame_cache, pipes)
+            if direct is not None and direct not in one.at_rest:
+                gaps = passing.before(direct, self.compiled.outputs[0])
+                one.write = partial(self._write_directly, one, plan, gaps)
         passes.append(one)
         self.jobs.next(", ".join(one.results) or "count rows")
         with self._times.timed("run"):
@@ -402,14 +400,27 @@ class Engine:
     ) -> None:
         passing = self.controllers.dropping.passing(plan)
         for output in self.compiled.outputs:
+            written = any(one.write is not None for one in passes)
             if sinks.may_skip(output, batch) and self._is_empty(output, reports):
+                if written:
+                    sinks.remove(self.compiled.spark, output, batch)
                 continue
             self._step(f"sink {output.name}", batch)
+            if written:
+                continue
             self.jobs.next(f"output {output.name}")
             with writing(output.name, batch):
                 self._write_output(
                     output, passes, plan, passing.before(self.compiled.feeding(output.node), output)
                 )
+
+    def _write_directly(self, one: Pass, plan: Plan, gaps: GapTable | None) -> None:
+        """Write the one output of the flow; this runs its operators."""
+        (output,) = self.compiled.outputs
+        with writing(output.name, plan.batch, runs_flow=True):
+            rows = one.rows(output, plan, gaps)
+            assert rows is not None
+            sinks.write(output, rows, plan.batch)
 
     def _write_output(self, output: Output, passes: list[Pass], plan: Plan, gaps: GapTable | None) -> None:
         folder = self._staging.linked.get(output.name) if gaps is None else None

@@ -25,24 +25,35 @@ class WorkOrders:
         self._staged = {name: one for name, one in staged.items() if name not in staging.piped}
         self._piped = {name: staged.get(name, (None, None)) for name in sorted(staging.piped)}
         adding: Any = Reports()
-        self._reports: Any = compiled.spark.sparkContext.accumulator([], adding) if staging.piped else None
+        sends = staging.piped or staging.direct is not None
+        self._reports: Any = compiled.spark.sparkContext.accumulator([], adding) if sends else None
+        self._persisted = staging.persisted
         self._run = uuid.uuid4().hex[:12]
 
-    def of(self, plan: Plan, before: Manifest, passing: Passing, watch_keys: bool) -> dict[str, WorkOrder]:
-        """The work order of each operator under this plan."""
+    def of(
+        self, plan: Plan, before: Manifest, passing: Passing, watch_keys: bool, direct: str | None = None
+    ) -> dict[str, WorkOrder]:
+        """The work order of each operator under this plan; `direct`: its output is written by the action."""
         compiled = self._compiled
+        staged = {name: one for name, one in self._staged.items() if name != direct}
         order = BatchOrder(
-            plan, before, passing, watch_keys, self._store_url, self._run, self._staged, compiled.newest_us
+            plan, before, passing, watch_keys, self._store_url, self._run, staged, compiled.newest_us
         )
         return {one.name: one.work(order, compiled.graph.inputs[one.name]) for one in compiled.operators}
 
-    def pipes(self, plan: Plan) -> dict[str, Pipe]:
+    def pipes(self, plan: Plan, direct: str | None = None) -> dict[str, Pipe]:
         """By operator whose results go straight on in a pass under this plan: how."""
         token = uuid.uuid4().hex[:12]
-        return {
+        made = {
             name: Pipe(name, plan.batch, token, self._reports, root, kept_as)
             for name, (root, kept_as) in self._piped.items()
         }
+        if direct is not None:
+            # The action collects no reports then, so all of them are sent.
+            made[direct] = Pipe(direct, plan.batch, token, self._reports)
+            for name in sorted(self._persisted):
+                made[name] = Pipe(name, plan.batch, token, self._reports, persists=True)
+        return made
 
     def close(self) -> None:
         """Release what was sent to workers; no batch may follow."""

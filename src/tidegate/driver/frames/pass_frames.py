@@ -58,6 +58,9 @@ def build_pass(
             pipe = pipes[operator.name]
             if pipe.stage_root is not None:
                 staging[operator.name] = Staged(pipe.stage_root, operator.listed(work))
+            if pipe.persists:
+                made = made.persist(StorageLevel.MEMORY_AND_DISK)
+                held.append(made)
         elif work.stage_root is not None:
             staging[operator.name] = Staged(work.stage_root, operator.listed(work))
         elif operator.reports:  # Otherwise it is a filter of the rows of the batch, which are kept.

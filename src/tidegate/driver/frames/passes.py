@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -74,6 +74,8 @@ class Pass:
     pipes: Mapping[str, Pipe] = field(default_factory=dict)
     #: Operators that have nothing to do in this pass.
     at_rest: Mapping[str, WorkOrder] = field(default_factory=dict)
+    #: Writes the one output of the flow: this is the action then. None: the action collects reports.
+    write: Callable[[], None] | None = None
     #: By operator that stages: its files.
     staged: dict[str, list[str]] = field(default_factory=dict)
     _read_back: set[str] = field(default_factory=set)
@@ -85,6 +87,8 @@ class Pass:
         frames = [self._reports(name) for name in self.results if name not in silent]
         whole = ports.union(frames) if frames else None
         texts = [] if whole is None else [row[REPORT] for row in whole.collect()]
+        if self.write is not None:
+            self.write()
         stateful, matches = reports_in([*texts, *_sent(self.pipes.values())])
         for name, work in self.at_rest.items():
             stateful += _idle_reports(name, work)

@@ -38,7 +38,18 @@ def write(output: Output, frame: DataFrame, batch: int) -> None:
     if output.path is None:
         writer.mode("append").save()
     else:
-        writer.mode("overwrite").save(f"{output.path.rstrip('/')}/batch={batch}")
+        writer.mode("overwrite").save(_folder(output, batch))
+
+
+def remove(spark: SparkSession, output: Output, batch: int) -> None:
+    """Remove the files of a batch that turned out to have no rows."""
+    jvm: Any = spark._jvm
+    folder = jvm.org.apache.hadoop.fs.Path(_folder(output, batch))
+    folder.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(folder, True)
+
+
+def _folder(output: Output, batch: int) -> str:
+    return f"{str(output.path).rstrip('/')}/batch={batch}"
 
 
 def may_skip(output: Output, batch: int) -> bool:

@@ -5,6 +5,9 @@ that sinks can read them more than once. Staged files avoid both, because tasks 
 Only reports return through Spark, and no second reader can run a kernel again. A row of a match is staged
 once, with a list of its queries.
 
+If a flow has one output, of files, and they are not linked, nothing is staged: the action that runs the
+operators writes the output too, with whatever steps lie between.
+
 Staged files live until the sinks are done. They are in the folder of the segments and in no manifest, so
 recovery removes those that a crash left. Spark persists the results instead for types that Parquet does not
 store exactly, operators that several others read, residual conditions, and batch inputs.
@@ -54,20 +57,35 @@ class Staging:
     linked: Mapping[str, str] = field(default_factory=dict)
     #: Operators whose results go straight on to the one that reads them; those in `kept_as` stage them too.
     piped: frozenset[str] = frozenset()
+    #: The operator whose one output the action of a batch writes itself; None: there is none.
+    direct: str | None = None
+    #: Operators that several others read, so that Spark persists their results.
+    persisted: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, compiled: Compiled, store: Store) -> Staging:
         """What the tasks of each operator do with its results."""
-        root = store.root if compiled.streaming and isinstance(store, LocalStore) else None
-        can = {one.name for one in compiled.operators if root and one.stages and can_stage(one.schema)}
-        shown = {compiled.feeding(output.node) for output in compiled.outputs}
+        root = store.root if compiled.streaming and isinstance(store, LocalStore) else ""
         readers = Counter(name for names in compiled.graph.inputs.values() for name in names)
-        piped = {one.name for one in compiled.operators if one.pipes and readers[one.name] == 1}
-        piped -= shown - can
-        if root is None:
-            return cls(piped=frozenset(piped))
+        shown = {compiled.feeding(output.node) for output in compiled.outputs}
+        can = {one.name for one in compiled.operators if root and one.stages and can_stage(one.schema)}
+        pipes = {one.name for one in compiled.operators if one.pipes}
+        piped = {name for name in pipes if readers[name] == 1} - (shown - can)
         staged = {name for name in can & shown if not readers[name] or name in piped}
-        return cls(root, *_linked(compiled, staged), frozenset(piped))
+        kept_as, folders = _linked(compiled, staged)
+        direct = _direct(compiled, set(readers), folders)
+        persisted = frozenset(name for name in pipes if readers[name] > 1)
+        return cls(root, kept_as, folders, frozenset(piped), direct, persisted)
+
+
+def _direct(compiled: Compiled, read: set[str], folders: Mapping[str, str]) -> str | None:
+    """The operator whose output the action can write: the only one that no other reads, with one output."""
+    last = [one for one in compiled.operators if one.reports and one.name not in read]
+    if not compiled.streaming or len(last) != 1 or len(compiled.outputs) != 1 or not last[0].pipes:
+        return None
+    (output,) = compiled.outputs
+    writes_files = output.path is not None and output.name not in folders
+    return last[0].name if writes_files and compiled.shown_by(output) is last[0] else None
 
 
 def _linked(compiled: Compiled, staged: set[str]) -> tuple[dict[str, Kept | None], dict[str, str]]:

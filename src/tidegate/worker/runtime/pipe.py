@@ -54,6 +54,8 @@ class Pipe:
     #: Where rows are staged besides, for outputs, and how; None: no output writes them.
     stage_root: str | None = None
     kept_as: Kept | None = None
+    #: Several operators read the rows, so Spark persists them.
+    persists: bool = False
 
 
 def piped(function: ArrowFunction, pipe: Pipe, context: Context) -> ArrowFunction:
