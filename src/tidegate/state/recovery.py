@@ -17,6 +17,7 @@ schema the same bytes would join to something else. So every manifest contains t
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -67,6 +68,7 @@ def _text(value: Any) -> str:
 
 
 SEGMENTS = "segments"
+_log = logging.getLogger(__name__)
 
 
 def referenced(pieces: Iterable[Piece]) -> set[str]:
@@ -84,6 +86,8 @@ def sweep(store: Store, manifest: Manifest | None) -> list[str]:
     rubbish = [path for path in store.list(SEGMENTS) if path not in needed]
     # The lock lies at the root: another run may be writing its own request for it right now.
     rubbish += [path for path in store.list(temporary=True) if "/" in path]
+    if rubbish:
+        _log.debug("Deleting %d files of attempts that failed", len(rubbish))
     return _deleted(store, rubbish)
 
 

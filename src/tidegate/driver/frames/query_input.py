@@ -15,6 +15,7 @@ read from the frame that Spark passes to the batch.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from tidegate.driver.frames.grafts import analyzed, standing_in
 from tidegate.driver.java_collections import java_items
 from tidegate.worker.runtime.layout import TAG
 
+_log = logging.getLogger(__name__)
 #: Nodes of Spark's plans that give the same rows wherever they run.
 _STATELESS = {
     *("Project", "Filter", "SubqueryAlias", "EventTimeWatermark", "Union", "Generate", "Repartition"),
@@ -56,6 +58,8 @@ class QueryInput:
         self.run_by_spark: set[str] = {
             name for name, frame in streams.items() if not _is_stateless(analyzed(frame))
         }
+        for name in sorted(self.run_by_spark):
+            _log.debug("Spark runs the frame of stream %s itself: it keeps state or observes metrics", name)
         self._lanes = Lanes()
         self._lanes_of = {
             name: self._lanes.assign([field.dataType for field in frame.schema.fields])

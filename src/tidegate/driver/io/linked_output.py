@@ -11,6 +11,7 @@ and its path is on a local disk. If the disk refuses a link, Spark writes the fi
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Collection, Sequence
@@ -22,6 +23,7 @@ from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.ports import steps_of
 
+_log = logging.getLogger(__name__)
 #: Codec names of Spark → Arrow. Outputs with other codecs are not linked.
 _CODECS = {"snappy": "snappy", "zstd": "zstd", "gzip": "gzip", "none": "none", "uncompressed": "none"}
 
@@ -51,7 +53,8 @@ def publish(files: Sequence[str], folder: str, batch: int) -> bool:
     try:
         for number, file in enumerate(files):
             os.link(file, os.path.join(draft, f"part-{number:05d}-{os.path.basename(file)}"))
-    except OSError:
+    except OSError as error:
+        _log.debug("Spark writes batch %d: the disk of %s cannot link files (%s)", batch, folder, error)
         shutil.rmtree(draft)
         return False
     with open(os.path.join(draft, "_SUCCESS"), "wb"):

@@ -20,6 +20,7 @@ found, sources are left unchanged.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -36,6 +37,7 @@ from tidegate.control.goal.backpressure import TakenRows
 from tidegate.driver.io.file_log import FILE_SOURCE, FileLog, leaf_sources
 from tidegate.driver.java_collections import java_items
 
+_log = logging.getLogger(__name__)
 #: Limits of the first batch of a new stream: bytes of files, and rows.
 _FIRST_BYTES, _FIRST_ROWS = 64 * 2**20, 200_000
 #: Limits that differ by less than this share are not updated: under steady load they vary a little.
@@ -96,6 +98,7 @@ class ReadLimits:
 
     def _left_alone(self, stream: str, rows: int, newest_us: int | None) -> TakenRows:
         """The counts of a source that cannot be limited."""
+        _log.debug("The source of stream %s does not say what waits, so it is not limited", stream)
         source = self._sources.pop(stream)
         with suppress(Py4JError):
             self._write({source: source.given})
