@@ -6,7 +6,7 @@
     3  build data frames for all operators under the plan
     4  one action: kernels run, state files are written, output is materialised, reports are collected
     5  more passes if no batch may follow: rows that the watermark releases, repair
-    6  sinks read the materialised output
+    6  sinks read the materialised output; the action of 4 itself has written a single output of files
     7  telemetry, the receipt, then the manifest, which commits the batch
 
 A crash before 7 leaves manifest b-1: the batch runs again under the same plan and gives the same rows. A

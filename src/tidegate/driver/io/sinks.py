@@ -1,4 +1,4 @@
-"""Writes materialised output: to a function, to files exactly once, or to any other Spark format.
+"""Writes output: to a function, to files exactly once, or to any other Spark format.
 
 Files of batch N are in the directory `batch=N` and replace what a first attempt left there. The plan of a
 batch fixes its rows, so a replay writes the same rows again, and files hold every row exactly once. The

@@ -1,11 +1,11 @@
 """Row layouts of joins, windows and matches: built once when a query starts.
 
-All inputs of a query share one wide row, so that one scan and one shuffle carry them:
+All inputs of a join share one wide row, so that one shuffle carries them:
 
     tag    which port the row belongs to (twice its number, plus one for a row with a null key)
     time   event time in microseconds; BEGINNING_US for a row without a usable time
     code   64-bit code of the key (XXH64); for a null key, any number that spreads rows
-    l0, l1, …   lanes: one per column type and occurrence, shared by all ports
+    l0, l1, …   lanes: one per column type and occurrence, shared by the ports of an operator
 
 A stored row has `code`, `time`, `batch` and the columns of its side. The event-time column itself is not
 stored: it is `time`.
