@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -45,8 +45,9 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
     if spark is not None:
         prepare_workers(spark)
     parallelism = 1 if spark is None else spark.sparkContext.defaultParallelism
-    stored = _stored_partitions(options.checkpoint)
-    partitions, instances = numbers(options.partitions, options.instances, stored, parallelism)
+    stored = _stored_flow(options.checkpoint)
+    kept = None if stored is None else int(stored["partitions"])
+    partitions, instances = numbers(options.partitions, options.instances, kept, parallelism)
     shed = options.shed or Shed()
     compiled = compile_flow(
         outputs,
@@ -54,6 +55,7 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
         cells=options.goal is not None and shed.utility is not None,
         sifts=options.goal is not None and shed.sift != "none",
         repairs=options.goal is not None and shed.repair is not None,
+        stored=stored,
     )
     refuse_unknown_formats(compiled.spark, compiled.outputs)
     refuse_unknown_databases(compiled.spark, compiled.outputs)
@@ -119,15 +121,16 @@ def _session(outputs: Sequence[Output]) -> SparkSession | None:
     return None
 
 
-def _stored_partitions(checkpoint: str | None) -> int | None:
-    """The partitions of the checkpoint, so that a machine with another number of cores can continue it."""
+def _stored_flow(checkpoint: str | None) -> Mapping[str, Any] | None:
+    """The flow of the checkpoint, whose partitions and stored columns stay: also on a machine with another
+    number of cores, and where fewer columns are read."""
     if checkpoint is None:
         return None
     try:
         found = Checkpoint(checkpoint).manifests.load_latest()
     except Exception:
         return None  # Opening the checkpoint, or recovery of the state, raises the full error.
-    return None if found is None else int(found.flow["partitions"])
+    return None if found is None else found.flow
 
 
 def _trigger(options: StartOptions) -> dict[str, Any]:

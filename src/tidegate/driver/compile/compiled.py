@@ -100,6 +100,11 @@ class Compiled:
         """The operator whose rows an output writes; None if a stream feeds it."""
         return self.operator_of(ports.steps_of(output.node)[0])
 
+    def forget_entries(self, operator: Operator) -> None:
+        """Forget the readers of an operator that is built again."""
+        own = {id(entry) for entry in operator.entries}
+        self.entries = [entry for entry in self.entries if id(entry) not in own]
+
     def finish(self) -> None:
         """Compile the plans of all readers."""
         for name, frame in self.timed_frames.items():

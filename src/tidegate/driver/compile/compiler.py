@@ -6,7 +6,7 @@ not depend on the order of outputs. Checkpoints rely on this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Source, StatelessStep, Union, name_of
 from tidegate.driver.compile import ports
+from tidegate.driver.compile.column_pruning import blank_frame, columns_needed, stored_by, visible_only
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.counted_streams import judged_by_spark, observed_streams, shared_streams
 from tidegate.driver.compile.graph_checks import (
@@ -30,13 +31,14 @@ from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.ports import Lanes, Port
 from tidegate.driver.frames.grafts import renewed
+from tidegate.driver.operators.protocol import Operator
 from tidegate.driver.operators.registry import build
 from tidegate.driver.operators.tap import Entry, PortInput, Tap
 from tidegate.driver.operators.union import UnionPort
 from tidegate.driver.operators.united import United, inputs_of
 from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.model.times import BEGINNING_US
-from tidegate.worker.runtime.layout import CELL, REPORT, TAG, TIME
+from tidegate.worker.runtime.layout import TAG, TIME
 
 
 def compile_flow(
@@ -45,19 +47,21 @@ def compile_flow(
     cells: bool = False,
     sifts: bool = False,
     repairs: bool = False,
+    stored: Mapping[str, Any] | None = None,
 ) -> Compiled:
     """Check and compile a flow.
 
     `cells`: rows of inner joins carry the cell they were found in, for a utility. `sifts`: rows may be
     dropped in front of matches, so that Spark must count them. `repairs`: joins repair skipped pairs, and
-    their rows carry the batch that skipped them where an output shows it.
+    their rows carry the batch that skipped them where an output shows it. `stored`: the description of the
+    flow in the checkpoint.
     """
-    return _Compiler(outputs, partitions, cells, sifts, repairs).compile()
+    return _Compiler(outputs, partitions, cells, sifts, repairs, stored or {}).compile()
 
 
 def output_schema(output: Output) -> T.StructType:
     """The columns that an output writes."""
-    compiler = _Compiler([output], 1, cells=False, sifts=False, repairs=False)
+    compiler = _Compiler([output], 1, cells=False, sifts=False, repairs=False, stored={})
     compiler.compile()
     return T.StructType(visible(compiler.frame(output.node)))
 
@@ -65,7 +69,15 @@ def output_schema(output: Output) -> T.StructType:
 class _Compiler:
     """Visits the flow in topological order and builds its operators; it is their `Builder`."""
 
-    def __init__(self, outputs: Sequence[Output], partitions: int, cells: bool, sifts: bool, repairs: bool):
+    def __init__(
+        self,
+        outputs: Sequence[Output],
+        partitions: int,
+        cells: bool,
+        sifts: bool,
+        repairs: bool,
+        stored: Mapping[str, Any],
+    ):
         check_outputs(outputs)
         graph, self._names = graph_of(outputs)
         check_estimates(graph)
@@ -74,7 +86,9 @@ class _Compiler:
         #: Joins whose rows carry the batch that skipped them.
         self._repaired = graph.may_repair() & marked if repairs else frozenset[str]()
         self._timed_operators = graph.needs_time()
-        self._sifts = sifts
+        self._sifts, self._stored = sifts, stored
+        #: By operator: the columns that are read behind it.
+        self._wanted: dict[str, frozenset[str]] = {}
         self._tags = iter(range(0, 2**15 - 1, 2))
         sources = sources_of(outputs)
         streaming = all_streaming_or_none(sources)
@@ -85,6 +99,7 @@ class _Compiler:
         compiled = self.compiled
         for output in compiled.outputs:
             self._visit(output.node)
+        self._prune()
         compiled.observed = observed_streams(compiled, self._sifts)
         compiled.judged_by_spark = judged_by_spark(compiled)
         for output in compiled.outputs:
@@ -108,6 +123,45 @@ class _Compiler:
             self._visit(parent)
         if isinstance(base, OperatorNode):
             self.compiled.operators.append(build(base, self._names[id(base)], self))
+
+    def _prune(self) -> None:
+        """Build operators again without the columns that nothing behind them reads, the last ones first."""
+        operators = self.compiled.operators
+        for place in reversed(range(len(operators))) if not self.cells else ():
+            one = operators[place]
+            wanted = self._read_behind(one) if one.prunes else frozenset(one.columns)
+            if wanted.issuperset(one.columns) and one.name not in self._stored.get("operators", {}):
+                continue
+            self._wanted[one.name] = wanted
+            self.compiled.forget_entries(one)
+            operators[place] = build(one.node, one.name, self)
+
+    def _read_behind(self, operator: Operator) -> frozenset[str]:
+        """The columns of an operator that its readers need."""
+        base = blank_frame(self.spark, operator.columns)
+        shown = operator.shown(base)
+        wanted: set[str] = set()
+        for output in self.outputs:
+            node, steps = ports.steps_of(output.node)
+            if node is operator.node:
+                if not steps:
+                    return frozenset(operator.columns)
+                rows = ports.apply_steps(shown, steps, operator.name, timed=False)
+                wanted |= columns_needed(base, visible_only(rows))
+        for reader in self.compiled.operators:
+            for number, given in enumerate(reader.node.inputs):
+                node, steps = ports.steps_of(given)
+                if node is operator.node:
+                    rows = ports.apply_steps(shown, steps, operator.name)
+                    wanted |= columns_needed(base, reader.needs(number, rows))
+        return frozenset(wanted)
+
+    def wanted(self, name: str) -> frozenset[str] | None:
+        return self._wanted.get(name)
+
+    def stored(self, name: str, side: int) -> tuple[str, ...] | None:
+        # What is read is known when an operator is built for the second time.
+        return stored_by(self._stored, name, side) if name in self._wanted else None
 
     def needs_time(self, name: str) -> bool:
         return name in self._timed_operators
@@ -225,7 +279,8 @@ class _Compiler:
                 got=name_of(base),
                 do=REPORT_BUG,
             )
-        empty = self.spark.createDataFrame([], operator.schema).drop(REPORT, CELL)
+        fields = [T.StructField(name, kind) for name, kind in operator.columns.items()]
+        empty = self.spark.createDataFrame([], T.StructType(fields))
         # Rows carry a time only if a later operator needs it.
         return ports.apply_steps(empty, steps, operator.name, timed=self.needs_time(operator.name))
 

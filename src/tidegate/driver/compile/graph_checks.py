@@ -1,10 +1,4 @@
-"""Checks of a described flow before it is compiled, its graph, and column pruning.
-
-Column pruning: if every reader of a join begins with a select of columns by name, its tasks make only those
-columns, in the order of the select if there is only one. Gathering and writing two arrays takes longer than
-the comparisons that found the pair. Stored columns do not change, because another run on the checkpoint may
-select others.
-"""
+"""Checks of a described flow before it is compiled, its graph, and the selects that read a join."""
 
 from __future__ import annotations
 
@@ -22,7 +16,8 @@ from tidegate.worker.runtime.layout import JoinLayout
 
 
 def selected(outputs: Sequence[Output], join: Join) -> tuple[str, ...] | None:
-    """The columns of a join that its readers select; None if a reader needs all, or does not say."""
+    """The columns of a join that its readers select by name, in the order of the select if there is one; None
+    if a reader does not begin with one. In that order, staged files can become those of an output."""
     if join.is_conditional:
         return None
     names: dict[str, None] = {}

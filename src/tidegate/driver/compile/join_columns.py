@@ -37,14 +37,17 @@ from tidegate.worker.runtime.layout import (
     OutputColumn,
 )
 
+#: A column of the joined row and its type.
+JoinColumn = tuple[OutputColumn, T.DataType]
+
 
 def output_columns(
     node: Join, left: DataFrame, right: DataFrame, keys: Keys, timed: bool
-) -> list[tuple[OutputColumn, T.DataType]]:
+) -> list[JoinColumn]:
     """Columns of the joined row with their types, by the rule of `api/joins/joined_columns.py`."""
     names = [[field.name for field in visible(frame)] for frame in (left, right)]
     same = same_names(left.sparkSession)
-    columns: list[tuple[OutputColumn, T.DataType]] = []
+    columns: list[JoinColumn] = []
     for one in joined_columns(names[0], names[1], node.keys, node.suffix, same):
         kinds = [
             None if name is None else frame.schema[name].dataType
@@ -123,9 +126,7 @@ def _identity(frame: DataFrame, column: str) -> int | None:
     return None
 
 
-def pruned(
-    columns: Sequence[tuple[OutputColumn, T.DataType]], selected: tuple[str, ...] | None
-) -> list[tuple[OutputColumn, T.DataType]]:
+def pruned(columns: Sequence[JoinColumn], selected: tuple[str, ...] | None) -> list[JoinColumn]:
     """The selected columns and the hidden ones; all columns if a selected name does not exist."""
     by_name = {column.name: (column, kind) for column, kind in columns}
     if selected is None or not set(selected) <= set(by_name):
@@ -135,8 +136,8 @@ def pruned(
 
 
 def with_repaired_batch(
-    columns: Sequence[tuple[OutputColumn, T.DataType]],
-) -> list[tuple[OutputColumn, T.DataType]]:
+    columns: Sequence[JoinColumn],
+) -> list[JoinColumn]:
     """The columns of a joined row, and the batch that skipped it."""
     return [*columns, (OutputColumn(REPAIRED, None, None), T.LongType())]
 
@@ -192,7 +193,7 @@ def compared(
 
 
 def spark_schema(
-    columns: Sequence[tuple[OutputColumn, T.DataType]], references: bool = False, cells: bool = False
+    columns: Sequence[JoinColumn], references: bool = False, cells: bool = False
 ) -> T.StructType:
     fields = [T.StructField(column.name, kind, True) for column, kind in columns]
     if cells:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from tidegate.api.nodes import Node
 from tidegate.driver.compile import ports
-from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.stream_rows import FrontDrop, Step, StreamRows
 from tidegate.model.times import BEGINNING_US
@@ -101,10 +101,9 @@ def result(operator: Operator, results: DataFrame, staged: bool = False, cells: 
 
     `staged`: they were read back from files, which contain no reports. `cells`: with the column of cells.
     """
-    rows = results
-    if not staged:
-        hidden = {REPORT} if cells else {REPORT, CELL}
-        shown = [quoted(name) for name in operator.schema.names if name not in hidden]
-        rows = results.where(f"{REPORT} IS NULL").selectExpr(*shown)
+    rows = results if staged else results.where(f"{REPORT} IS NULL")
+    if not staged or operator.is_pruned:
+        hidden = [F.col(CELL)] if cells and CELL in operator.schema.names else []
+        rows = rows.select(*operator.every_column, *hidden)
     # After the reports are removed: a condition in Python must never get a row of nulls.
     return operator.shown(rows)

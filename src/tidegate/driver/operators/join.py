@@ -16,9 +16,11 @@ from tidegate.control.balance.balancing import Balanced
 from tidegate.control.receipts.ledger import RANDOM_DROP, WINDOW_DROP
 from tidegate.control.repair.debts import Needs
 from tidegate.driver.compile import ports
+from tidegate.driver.compile.column_pruning import SidePruning, condition_reads, read_columns, read_of
 from tidegate.driver.compile.condition_checks import check_condition, check_where, is_null, spreading_code
 from tidegate.driver.compile.graph_checks import same_time_type, selected
 from tidegate.driver.compile.join_columns import (
+    JoinColumn,
     arrow_schema,
     check_times,
     compared,
@@ -36,7 +38,7 @@ from tidegate.driver.frames import residual_frames
 from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.frames.routing_frames import routed
 from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
-from tidegate.driver.operators.tap import PortInput
+from tidegate.driver.operators.tap import Entry, PortInput
 from tidegate.driver.sql_text import condition
 from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest
@@ -46,7 +48,7 @@ from tidegate.window.drop import network
 from tidegate.window.spec import SIZE_MAX_US
 from tidegate.worker.join.task import JoinInstance
 from tidegate.worker.join.work import JoinWork
-from tidegate.worker.runtime.layout import MARKER, REPAIRED, TIME, JoinLayout, SideLayout
+from tidegate.worker.runtime.layout import CELL, MARKER, REPAIRED, REPORT, TIME, JoinLayout, SideLayout
 from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import by_instance
 
@@ -56,6 +58,7 @@ class JoinOperator(Operator):
 
     node: Join
     needs_judged = True
+    prunes = True
 
     def __init__(
         self,
@@ -74,6 +77,8 @@ class JoinOperator(Operator):
         self.where = where
         #: The schema before column pruning.
         self.whole = whole
+        every = [*whole.fields, *schema.fields]
+        self.columns = {f.name: f.dataType for f in every if f.name not in (REPORT, CELL)}
         #: With a residual condition between two steps: what the first step returns.
         self.candidates = candidates
 
@@ -110,6 +115,13 @@ class JoinOperator(Operator):
             # A join in front of windows that may be dropped never skips pairs itself.
             reason = WINDOW_DROP if drops else RANDOM_DROP
             yield Reader(self.name, side, source, reason, whole, self.layout.preserved[side], joins=True)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(side.entry for side in self.inputs if side.entry is not None)
+
+    def needs(self, number: int, rows: DataFrame) -> DataFrame:
+        return self.inputs[number].project(rows)
 
     def drop_node(self, sources: Sequence[str]) -> network.Node:
         left, right = sources
@@ -197,18 +209,26 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
     check_times(node, left, right)
     columns = output_columns(node, left, right, keys, timed=builder.needs_time(name))
     where = residual_condition(node, left, right, keys)
-    lanes = Lanes()
-    sides = (
-        _input(node, left, keys, LEFT, builder, lanes),
-        _input(node, right, keys, RIGHT, builder, lanes),
-    )
-    shown = [c for c in columns if c[0].left is not None or node.how not in ("left_semi", "left_anti")]
-    whole = spark_schema(shown)
     if where is not None:
         check_where(where, builder.spark.createDataFrame([], spark_schema(columns)), name)
+    whole = spark_schema(_shown(node, columns))
+    wanted = builder.wanted(name)
+    if wanted is not None and where is not None:
+        wanted |= condition_reads(builder.spark, columns, where)
+    columns = read_columns(columns, wanted)
+    shown = _shown(node, columns)
     if not builder.cells:
         # A utility may read any column.
         shown = pruned(shown, selected(builder.outputs, node))
+    lanes = Lanes()
+    pruning = [
+        SidePruning(name, read_of(node, columns, keys, side), builder.stored(name, side))
+        for side in (LEFT, RIGHT)
+    ]
+    sides = (
+        _input(node, left, keys, builder, lanes, LEFT, pruning[LEFT]),
+        _input(node, right, keys, builder, lanes, RIGHT, pruning[RIGHT]),
+    )
     if builder.repairs(name):
         shown = with_repaired_batch(shown)
     cells = builder.cells and node.how == "inner"
@@ -236,9 +256,17 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
     return JoinOperator(node, layout, sides, schema, whole, where, (candidates, wide))
 
 
-def _input(join: Join, frame: DataFrame, keys: Keys, side: int, builder: Builder, lanes: Lanes) -> PortInput:
+def _shown(node: Join, columns: Sequence[JoinColumn]) -> list[JoinColumn]:
+    """The columns of the rows that leave the join."""
+    left_only = node.how in ("left_semi", "left_anti")
+    return [one for one in columns if one[0].left is not None or not left_only]
+
+
+def _input(
+    join: Join, frame: DataFrame, keys: Keys, builder: Builder, lanes: Lanes, side: int, pruning: SidePruning
+) -> PortInput:
     node = join.inputs[side]
-    stored = stored_columns(frame, time_name(node), keys, side)
+    stored = pruning.of(stored_columns(frame, time_name(node), keys, side))
     code = keys.code(side) if join.keys else spreading_code(join, frame)
     return builder.port(node, stored, code, keys.is_null(side) | is_null(join.condition, side), lanes)
 

@@ -14,23 +14,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.api.nodes import Node, OperatorNode, Output, Union
 from tidegate.control.balance.balancing import Balanced
+from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.ports import Lanes
 from tidegate.driver.frames.drop_frames import Passing
 from tidegate.driver.frames.pass_input import PassInput
-from tidegate.driver.operators.tap import PortInput, Tap
+from tidegate.driver.operators.tap import Entry, PortInput, Tap
 from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop import network
-from tidegate.worker.runtime.layout import REPORT
+from tidegate.worker.runtime.layout import CELL, REPORT
 from tidegate.worker.runtime.stage_file import Kept
 from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import WorkOrder
@@ -102,12 +105,18 @@ class Operator(ABC):
     needs_judged: bool = False
     #: Whether its tasks report; otherwise Spark alone makes its rows.
     reports: bool = True
+    #: Whether it can leave out columns that are not read behind it.
+    prunes: bool = False
 
     def __init__(self, name: str, node: OperatorNode, schema: T.StructType):
         self.name: str = name
         self.node: OperatorNode = node
         #: Spark schema of the rows its tasks return, the report last.
         self.schema = schema
+        #: By name, in their order: all columns of its rows, also those that its tasks leave out.
+        self.columns: dict[str, T.DataType] = {
+            field.name: field.dataType for field in schema.fields if field.name not in (REPORT, CELL)
+        }
 
     # -- called by the compiler -----------------------------------------------------------------------
 
@@ -128,6 +137,15 @@ class Operator(ABC):
         """How its instances may be balanced; None: it has no instances."""
         return None
 
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Its own readers of streams, if it can be built again (`prunes`)."""
+        return ()
+
+    def needs(self, number: int, rows: DataFrame) -> DataFrame:
+        """What it reads of its input of this number; by default all columns."""
+        return rows
+
     @abstractmethod
     def readers(self, sources: Sequence[tuple[str, bool]], drops: bool) -> Iterator[Reader]:
         """Its lines in the receipt. `sources`: by input, the origin of rows and whether no step lies
@@ -138,6 +156,20 @@ class Operator(ABC):
         return network.DropSourceNode(self.name)
 
     # -- called by a batch ----------------------------------------------------------------------------
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether its tasks leave out columns."""
+        return not self.columns.keys() <= set(self.schema.names)
+
+    @cached_property
+    def every_column(self) -> list[Column]:
+        """All columns of its rows. Those that tasks leave out are null; nothing behind reads them."""
+        made = set(self.schema.names)
+        return [
+            F.col(quoted(name)) if name in made else F.lit(None).cast(kind).alias(name)
+            for name, kind in self.columns.items()
+        ]
 
     @abstractmethod
     def work(self, order: BatchOrder, feeding: Sequence[str]) -> WorkOrder:
@@ -208,6 +240,14 @@ class Builder(Protocol):
 
     def repairs(self, name: str) -> bool:
         """Whether skipped pairs of this operator are repaired."""
+        ...
+
+    def wanted(self, name: str) -> frozenset[str] | None:
+        """The columns of an operator that are read behind it; None: all, as far as is known."""
+        ...
+
+    def stored(self, name: str, side: int) -> tuple[str, ...] | None:
+        """What an earlier run on the checkpoint stores of a side of a join; None: there was none."""
         ...
 
     def port(

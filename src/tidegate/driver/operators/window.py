@@ -14,6 +14,7 @@ from tidegate.control.actuators.sampling import left_out
 from tidegate.control.balance.balancing import Balanced
 from tidegate.control.receipts.ledger import SAMPLING, WINDOW_DROP
 from tidegate.driver.compile.join_columns import arrow_schema
+from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.window_aggregates import PartialAggregates, taken_apart
 from tidegate.driver.compile.window_schema import (
     check_by,
@@ -31,7 +32,7 @@ from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.window.drop import network
 from tidegate.window.estimate.strata import NOTHING_LEFT_OUT
 from tidegate.window.lifetime import Lifetime, RowsLifetime
-from tidegate.worker.runtime.layout import WindowLayout
+from tidegate.worker.runtime.layout import TIME, WindowLayout
 from tidegate.worker.runtime.task_runner import Task, by_instance
 from tidegate.worker.window.task import WindowInstance
 from tidegate.worker.window.work import WindowWork
@@ -87,6 +88,10 @@ class WindowOperator(Operator):
         # Windows that may be missing are never approximate.
         reason = SAMPLING if self.layout.approximate else WINDOW_DROP
         yield Reader(self.name, 0, source, reason, whole)
+
+    def needs(self, number: int, rows: DataFrame) -> DataFrame:
+        read = columns_read(self.node, self.taken)
+        return rows if read is None else rows.select(TIME, *[quoted(name) for name in sorted(read)])
 
     def drop_node(self, sources: Sequence[str]) -> network.Node:
         return network.DropWindowNode(self.name, sources[0], self.node.spec, self.node.by)
