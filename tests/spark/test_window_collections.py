@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
 
 import tidegate as tg
-from tidegate.driver.compile.window_aggregates import taken_apart
+from tidegate.driver.compile.windows.window_aggregates import taken_apart
 from tidegate.worker.runtime.layout import TIME
 
 SCHEMA = "ts timestamp, n long, fare double, word string, place struct<x: int, y: string>"

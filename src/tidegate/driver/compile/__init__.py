@@ -7,7 +7,7 @@ keys.py                 the 64-bit code of a key
 lineage.py              the path of rows through the flow
 counted_streams.py      whether tasks or Spark count the rows of a stream
 join_columns.py         columns of joins; condition_checks.py: conditions besides equality
+column_pruning.py       which columns joins need not build or store
 match_columns.py        columns of matches
-window_schema.py        columns of windows
-window_aggregates.py    aggregates as partials; aggregate_calls.py, user_aggregates.py: how users write them
+windows/                columns of windows, and aggregates as partials
 """

@@ -15,8 +15,8 @@ from tidegate.control.balance.balancing import Balanced
 from tidegate.control.receipts.ledger import SAMPLING, WINDOW_DROP
 from tidegate.driver.compile.join_columns import arrow_schema
 from tidegate.driver.compile.keys import quoted
-from tidegate.driver.compile.window_aggregates import PartialAggregates, taken_apart
-from tidegate.driver.compile.window_schema import (
+from tidegate.driver.compile.windows.window_aggregates import PartialAggregates, taken_apart
+from tidegate.driver.compile.windows.window_schema import (
     check_by,
     check_rows,
     columns_read,

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 from tidegate.api.nodes import Window, name_of
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import is_binary
-from tidegate.driver.compile.window_aggregates import PartialAggregates
+from tidegate.driver.compile.windows.window_aggregates import PartialAggregates
 from tidegate.errors import FlowError
 from tidegate.window.spec import END, HIGH, LOW, START
 from tidegate.worker.runtime.layout import REPORT, TIME, WindowLayout

@@ -17,10 +17,16 @@ from pyspark.sql import types as T
 
 from tidegate.api.streams import HIDDEN
 from tidegate.api.user_aggregates import Aggregator, has_merge
-from tidegate.driver.compile.aggregate_calls import ConstantArgument, analysed, called, columns_in, constant
 from tidegate.driver.compile.expression_checks import spark_errors_as
 from tidegate.driver.compile.keys import quoted
-from tidegate.driver.compile.user_aggregates import udaf_layout
+from tidegate.driver.compile.windows.aggregate_calls import (
+    ConstantArgument,
+    analysed,
+    called,
+    columns_in,
+    constant,
+)
+from tidegate.driver.compile.windows.user_aggregates import udaf_layout
 from tidegate.driver.sql_text import distinguished
 from tidegate.errors import FlowError
 from tidegate.window.aggregate.aggregates import (

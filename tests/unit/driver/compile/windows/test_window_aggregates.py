@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import types as T
 from tests.unit.messages.expecting import expect
 
-from tidegate.driver.compile.aggregate_calls import without_flag
-from tidegate.driver.compile.window_aggregates import _known, check_types
+from tidegate.driver.compile.windows.aggregate_calls import without_flag
+from tidegate.driver.compile.windows.window_aggregates import _known, check_types
 from tidegate.errors import FlowError
 from tidegate.window.aggregate.aggregates import CATALOGUE, aggregate
 

@@ -1,0 +1,6 @@
+"""Windows: their columns, and their aggregates taken apart into partials.
+
+window_schema.py        the columns of windows
+window_aggregates.py    aggregates as partials that Spark computes and tasks merge
+aggregate_calls.py      how users write Spark's aggregates; user_aggregates.py: and their own
+"""
