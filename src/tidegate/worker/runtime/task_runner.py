@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from tidegate.worker.runtime.garbage import LOADED_OBJECTS
 from tidegate.worker.runtime.layout import CODE, MARKER, TAG
 from tidegate.worker.runtime.stage_file import Kept
 from tidegate.worker.runtime.task_errors import ArrowFunction, guarded
@@ -75,6 +76,7 @@ def by_instance(make: Callable[[W, int, str], Task], work: W, context: Context) 
     """Tasks of an operator with state, one per instance. `make`: from work order, instance and attempt."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        LOADED_OBJECTS.keep()
         received = list(batches)
         return make(work, instance_in(received, partition_of(context())), attempt()).run(iter(received))
 
@@ -85,6 +87,7 @@ def by_partition(make: Callable[[W, int, str], Task], work: W, context: Context)
     """Tasks of an operator without state, one per Spark partition. `make` as above, with its number."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        LOADED_OBJECTS.keep()
         return make(work, partition_of(context()), attempt()).run(batches)
 
     return guarded(work.layout.operator, run)
