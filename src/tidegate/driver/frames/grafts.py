@@ -86,10 +86,10 @@ def _scala(jvm: Any, name: str) -> Any:
     return getattr(getattr(package, f"{last}$"), "MODULE$")
 
 
-def reads_clock(plan: Any, session: Any) -> bool:
-    """Whether a plan asks for the current time."""
-    patterns = session._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    return bool(plan.containsPattern(patterns.CURRENT_LIKE()))
+def holds(plan: Any, session: Any, *patterns: str) -> bool:
+    """Whether a plan has an expression of any of these patterns of Spark."""
+    known = session._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    return any(plan.containsPattern(getattr(known, one)()) for one in patterns)
 
 
 def at_time(plan: Any, session: Any, now_ms: int) -> Any:
@@ -143,7 +143,7 @@ class Graft:
         plan = analyzed(frame)
         self._root = _find(plan, {name: analyzed(one) for name, one in places.items()})
         #: Its expressions ask for the current time.
-        self.reads_clock: bool = reads_clock(plan, frame.sparkSession)
+        self.reads_clock: bool = holds(plan, frame.sparkSession, "CURRENT_LIKE")
         #: Streaming sources of the plan that are in no place.
         self._others: list[str] = _sources_outside(plan, self._root)
 

@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.ports import Lanes
-from tidegate.driver.frames.grafts import analyzed, standing_in
+from tidegate.driver.frames.grafts import analyzed, holds, standing_in
 from tidegate.driver.java_collections import java_items
 from tidegate.worker.runtime.layout import TAG
 
@@ -147,9 +147,7 @@ class StreamPlans:
 def is_cheap(frame: DataFrame) -> bool:
     """Whether rows of a stream are cheaper read twice than kept: files by column, nothing computed."""
     plan = analyzed(frame)
-    jvm: Any = frame.sparkSession._jvm
-    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    if any(plan.containsPattern(getattr(patterns, kind)()) for kind in ("PYTHON_UDF", "SCALA_UDF")):
+    if holds(plan, frame.sparkSession, "PYTHON_UDF", "SCALA_UDF"):
         return False
     nodes = _nodes(plan)
     files = [node for node in nodes if node.nodeName() == "StreamingRelation"]

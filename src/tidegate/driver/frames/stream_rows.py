@@ -29,6 +29,7 @@ from tidegate.worker.runtime.layout import TIME
 
 if TYPE_CHECKING:
     from tidegate.driver.compile.compiled import Compiled
+    from tidegate.driver.compile.nested_columns import NestedColumns
     from tidegate.driver.operators.tap import Entry
     from tidegate.model.plan import Plan
 
@@ -108,7 +109,7 @@ class StreamRows:
         """The rows of a reader, uncounted, before there is a plan."""
         if self._is_empty(entry):
             return None
-        plans = {place: analyzed(self._timed(place)) for place in entry.timed}
+        plans = {place: analyzed(self._read(place, entry)) for place in entry.timed}
         return bounded(frame_of(self._on_top(entry, plans), self.session))
 
     def kept(self, stream: str) -> DataFrame | None:
@@ -116,7 +117,7 @@ class StreamRows:
         if stream in self._given.empty:
             return None
         if stream not in self._kept:
-            frame, names = self._counted(stream)
+            frame, names = self._counted(stream, self._timed(stream))
             self._kept[stream] = bounded(frame).persist(StorageLevel.MEMORY_AND_DISK)
             self._publishes(frame, names)
         return self._kept[stream]
@@ -154,7 +155,7 @@ class StreamRows:
         names = [] if front is None else [front.counted_as]
         bases: dict[str, DataFrame] = {}
         for stream in entry.streams:
-            frame, counted = self._base(stream)
+            frame, counted = self._base(stream, entry)
             names += counted
             if entry.usable_only and stream in self._compiled.observed:
                 frame = frame.where(self.usable(stream))
@@ -169,22 +170,33 @@ class StreamRows:
         return bounded(rows)
 
     def _on_top(self, entry: Entry, plans: Mapping[str, Any]) -> Any:
-        plan, now_ms = entry.graft.on(plans), self._given.now_ms
+        nested, now_ms = self._nested(entry), self._given.now_ms
+        if nested is not None:
+            return nested.above.on(plans)
+        plan = entry.graft.on(plans)
         return plan if now_ms is None or not entry.graft.reads_clock else at_time(plan, self.session, now_ms)
+
+    def _nested(self, entry: Entry) -> NestedColumns | None:
+        """The two parts of a reader, unless its stream is kept for several, or counted by another column."""
+        whole = any(
+            stream in self._compiled.shared or self._compiled.sources[stream].available_at is not None
+            for stream in entry.streams
+        )
+        return None if whole else entry.nested
 
     def _publishes(self, frame: DataFrame, names: list[str]) -> None:
         self._observing.update(dict.fromkeys(names, frame._jdf.queryExecution()))
 
-    def _base(self, stream: str) -> tuple[DataFrame, list[str]]:
+    def _base(self, stream: str, entry: Entry) -> tuple[DataFrame, list[str]]:
         """The rows of a stream with their times, and the names of the counts that run with them."""
         if stream in self._compiled.shared:
             kept = self.kept(stream)
             return (self._timed(stream) if kept is None else kept), []
-        return self._counted(stream)
+        return self._counted(stream, self._read(stream, entry))
 
-    def _counted(self, stream: str) -> tuple[DataFrame, list[str]]:
+    def _counted(self, stream: str, frame: DataFrame) -> tuple[DataFrame, list[str]]:
         """The same; a stream is counted where it is read first, because it counts each time it is read."""
-        frame, names = self._timed(stream), []
+        names = []
         name, available = stream_count(stream), available_count(stream)
         if stream in self._compiled.observed and not self.observes(name):
             usable = F.expr(self.usable(stream))
@@ -210,6 +222,13 @@ class StreamRows:
         shares = [step / QUANTILE_STEPS for step in range(QUANTILE_STEPS + 1)]
         quantiles = F.percentile_approx(micros, shares, 10 * QUANTILE_STEPS)
         return F.array_join(quantiles.cast("array<string>"), ",").alias(AVAILABLE)
+
+    def _read(self, stream: str, entry: Entry) -> DataFrame:
+        """What a reader reads of a stream: its rows with their times, all columns or those that it needs."""
+        nested = self._nested(entry)
+        if nested is None:
+            return self._timed(stream)
+        return frame_of(nested.below.on({stream: analyzed(self._timed(stream))}), self.session)
 
     def _timed(self, stream: str) -> DataFrame:
         plans = {stream: self._given.plans[stream]}

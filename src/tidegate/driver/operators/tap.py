@@ -9,6 +9,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 
 from tidegate.api.nodes import Node
+from tidegate.driver.compile.nested_columns import NestedColumns, nested_columns
 from tidegate.driver.compile.ports import Lanes, Port
 from tidegate.driver.frames.grafts import Graft
 
@@ -35,6 +36,14 @@ class Entry:
     @cached_property
     def graft(self) -> Graft:
         return Graft(self.make(), self.timed)
+
+    @cached_property
+    def nested(self) -> NestedColumns | None:
+        """Its plan in two parts, if it reads fields of nested columns of its one stream."""
+        if self.stream_of or len(self.timed) != 1:
+            return None
+        ((place, timed),) = self.timed.items()
+        return nested_columns(self.graft, place, timed)
 
 
 @dataclass(frozen=True)
