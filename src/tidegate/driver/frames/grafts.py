@@ -55,6 +55,15 @@ def bounded(frame: DataFrame) -> DataFrame:
     return frame_of(logical.fromDataset(rows, frame._jdf, False, False), session)
 
 
+def first_rows(frame: DataFrame, rows: int) -> DataFrame:
+    """At most so many rows of each partition, those that come first."""
+    session: Any = frame.sparkSession
+    catalyst = "org.apache.spark.sql.catalyst"
+    number = _java(session, f"{catalyst}.expressions.Literal$.MODULE$").apply(rows)
+    limit = _java(session, f"{catalyst}.plans.logical.LocalLimit")
+    return frame_of(limit(number, analyzed(frame)), session)
+
+
 def renewed(frame: DataFrame) -> DataFrame:
     """The same frame with new identities of its columns, so that it can stand in a plan beside the original.
 

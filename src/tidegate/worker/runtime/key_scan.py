@@ -1,24 +1,16 @@
-"""Counts the keys of the first batch, in the tasks (the initial skew scan).
-
-A task stops after `MOST_ROWS` rows, so that the scan of a backlog costs no more than that of a small batch.
-What follows in a partition usually has later times, so counts and their time span shrink alike.
-"""
+"""Counts the keys of the first batch, in the tasks (the initial skew scan)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tidegate.model.times import BEGINNING_US
 from tidegate.route.key_counts import SideCount
 from tidegate.worker.runtime.layout import REPORT
-
-#: The most rows that a task reads.
-MOST_ROWS = 250_000
 
 
 class KeyScan:
@@ -29,22 +21,12 @@ class KeyScan:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         counts = {tag: SideCount(self._partitions) for tag in self._tags}
-        for tag, time_us, code in _first(batches):
+        # Together: the time that rows cover is that of the largest chunk.
+        if received := list(batches):
+            table = pa.Table.from_batches(received)
+            tag, time_us, code = (table.column(i).to_numpy() for i in range(3))
             for one, count in counts.items():
                 mine = np.flatnonzero((tag == one) & (time_us != BEGINNING_US))
                 count.add(code[mine].view(np.uint64), time_us[mine])
         counted = {tag: count.to_json() for tag, count in counts.items() if count.rows}
         yield pa.RecordBatch.from_pydict({REPORT: [json.dumps(counted)]})
-
-
-def _first(batches: Iterable[pa.RecordBatch]) -> Iterator[list[NDArray[np.int64]]]:
-    """Tags, times and codes of the first rows of a task, together."""
-    taken: list[list[NDArray[np.int64]]] = []
-    rows = 0
-    for batch in batches:
-        taken.append([np.asarray(batch.column(i)) for i in range(3)])
-        rows += batch.num_rows
-        if rows >= MOST_ROWS:
-            break
-    if taken:
-        yield [np.concatenate(parts) for parts in zip(*taken, strict=True)]
