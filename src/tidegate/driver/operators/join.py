@@ -33,6 +33,7 @@ from tidegate.driver.compile.join_columns import (
     with_repaired_batch,
 )
 from tidegate.driver.compile.keys import Keys, match_keys
+from tidegate.driver.compile.plain_conditions import comparisons_of
 from tidegate.driver.compile.ports import Lanes, Port
 from tidegate.driver.frames import residual_frames
 from tidegate.driver.frames.pass_input import PassInput
@@ -154,7 +155,7 @@ class JoinOperator(Operator):
         return work.state.changes_state or bool(work.repairs)
 
     def shown(self, results: DataFrame) -> DataFrame:
-        if self.where is None or self.candidates is not None:
+        if self.is_plain or self.candidates is not None:
             return results
         return results.where(condition(self.where))
 
@@ -195,7 +196,7 @@ class JoinOperator(Operator):
 
     @property
     def is_plain(self) -> bool:
-        return self.where is None
+        return self.where is None or bool(self.layout.shown)
 
 
 def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
@@ -212,6 +213,9 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
     if where is not None:
         check_where(where, builder.spark.createDataFrame([], spark_schema(columns)), name)
     whole = spark_schema(_shown(node, columns))
+    shown_by_tasks = None
+    if where is not None and node.how == "inner":
+        shown_by_tasks = comparisons_of(builder.spark, columns, where)
     wanted = builder.wanted(name)
     if wanted is not None and where is not None:
         wanted |= condition_reads(builder.spark, columns, where)
@@ -246,6 +250,7 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
         condition=node.condition,
         spread=not node.keys and node.how == "inner",
         cells=cells,
+        shown=shown_by_tasks or (),
     )
     if where is None or node.how == "inner":
         return JoinOperator(node, layout, sides, schema, whole, where)

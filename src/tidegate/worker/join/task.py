@@ -40,6 +40,7 @@ from tidegate.route.targets import PROBE, STORE
 from tidegate.state.segments import SegmentCache, SegmentWriter
 from tidegate.state.store.paths import segment_path, stage_path
 from tidegate.state.store.store import open_store
+from tidegate.worker.join.comparisons import shown_pairs
 from tidegate.worker.join.joined_rows import Assembler, PairReferences, cells_of
 from tidegate.worker.join.key_loads import key_loads
 from tidegate.worker.join.pair_finder import Finder
@@ -133,9 +134,9 @@ class JoinInstance:
             self.counts.turn_to(PROBING)
             for part in parts:
                 settling.mark(part)
-            if self.layout.emits_pairs:
-                self.counts.emitted += sum(map(len, parts))
-                yield self.assembler.pairs(parts, [cells_of(parts)] if self.layout.cells else ())
+            if self.layout.emits_pairs and (shown := shown_pairs(parts, self.layout)):
+                self.counts.emitted += sum(map(len, shown))
+                yield self.assembler.pairs(shown, [cells_of(shown)] if self.layout.cells else ())
             self.counts.turn_to(KEEPING)
         for run, rows in settling.leaving():
             self.counts.emitted += len(rows)
@@ -151,8 +152,9 @@ class JoinInstance:
         payer = Payer(self.work, self.instance, self.held, self.cache, self.counts)
         for batch, parts in payer.chunks():
             if self.layout.emits_pairs:
-                self.counts.emitted += sum(map(len, parts))
-                yield self.assembler.pairs(parts, [cells_of(parts)] if self.layout.cells else (), batch)
+                if shown := shown_pairs(parts, self.layout):
+                    self.counts.emitted += sum(map(len, shown))
+                    yield self.assembler.pairs(shown, [cells_of(shown)] if self.layout.cells else (), batch)
                 continue
             for part in parts:
                 rows = settling.newly_matched(part)

@@ -83,6 +83,15 @@ class ComparedKey:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """A column of the joined row compared with another, or with a whole number; null is never true."""
+
+    left: str
+    operator: str
+    right: str | int
+
+
+@dataclass(frozen=True)
 class OutputColumn:
     """One column of the joined row: from the left row, the right row, or (keys) whichever exists.
 
@@ -198,6 +207,8 @@ class JoinLayout:
     spread: bool = False
     #: Result rows carry CELL.
     cells: bool = False
+    #: What a pair must fulfil to be returned, if tasks evaluate the residual condition.
+    shown: tuple[Comparison, ...] = ()
 
     @property
     def sides(self) -> tuple[SideLayout, SideLayout]:
