@@ -49,7 +49,16 @@ from tidegate.window.drop import network
 from tidegate.window.spec import SIZE_MAX_US
 from tidegate.worker.join.task import JoinInstance
 from tidegate.worker.join.work import JoinWork
-from tidegate.worker.runtime.layout import CELL, MARKER, REPAIRED, REPORT, TIME, JoinLayout, SideLayout
+from tidegate.worker.runtime.layout import (
+    CELL,
+    MARKER,
+    REPAIRED,
+    REPORT,
+    TIME,
+    Comparison,
+    JoinLayout,
+    SideLayout,
+)
 from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import by_instance
 
@@ -213,9 +222,7 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
     if where is not None:
         check_where(where, builder.spark.createDataFrame([], spark_schema(columns)), name)
     whole = spark_schema(_shown(node, columns))
-    shown_by_tasks = None
-    if where is not None and node.how == "inner":
-        shown_by_tasks = comparisons_of(builder.spark, columns, where)
+    compared_by_tasks = _compared_by_tasks(node, columns, where, builder)
     wanted = builder.wanted(name)
     if wanted is not None and where is not None:
         wanted |= condition_reads(builder.spark, columns, where)
@@ -250,7 +257,7 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
         condition=node.condition,
         spread=not node.keys and node.how == "inner",
         cells=cells,
-        shown=shown_by_tasks or (),
+        shown=compared_by_tasks,
     )
     if where is None or node.how == "inner":
         return JoinOperator(node, layout, sides, schema, whole, where)
@@ -259,6 +266,15 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
         layout, output=tuple(column for column, _ in columns), schema=arrow_schema(wide, name), residual=True
     )
     return JoinOperator(node, layout, sides, schema, whole, where, (candidates, wide))
+
+
+def _compared_by_tasks(
+    node: Join, columns: Sequence[JoinColumn], where: Any, builder: Builder
+) -> tuple[Comparison, ...]:
+    """The residual condition, if tasks can evaluate it."""
+    if where is None or node.how != "inner":
+        return ()
+    return comparisons_of(builder.spark, columns, where) or ()
 
 
 def _shown(node: Join, columns: Sequence[JoinColumn]) -> list[JoinColumn]:

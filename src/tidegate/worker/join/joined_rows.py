@@ -1,4 +1,4 @@
-"""Builds Arrow batches of joined rows by gathering columns from runs by position. Decides nothing."""
+"""Positions of pairs in two runs, and Arrow batches of joined rows, gathered by position. Decides nothing."""
 
 from __future__ import annotations
 
@@ -15,6 +15,18 @@ from tidegate.worker.runtime.layout import REPAIRED, REPORT, TIME, ComparedKey, 
 from tidegate.worker.runtime.runs import RowRun, one_array
 
 Positions: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The rows of a run that belong to this instance, sorted by time: place → row."""
+
+    rows: Positions
+    times: NDArray[np.int64]
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes + self.times.nbytes
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.key_filter import worth_asking
 from tidegate.join.selective.reach import ProbeRange
 from tidegate.model.times import LEFT
-from tidegate.worker.join.joined_rows import PairReferences, same_keys
-from tidegate.worker.join.positions import Places
+from tidegate.worker.join.joined_rows import PairReferences, Places, same_keys
 from tidegate.worker.join.predicates import by_time, judge_of, places_of
 from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.runs import RowRun, StoredRun

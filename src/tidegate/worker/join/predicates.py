@@ -22,8 +22,7 @@ from tidegate.api.joins.conditions import OnPairs
 from tidegate.errors import BatchFailed
 from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.probe import Ranges
-from tidegate.worker.join.joined_rows import gather
-from tidegate.worker.join.positions import Places, Positions
+from tidegate.worker.join.joined_rows import Places, Positions, gather
 from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.runs import RowRun
 

@@ -29,9 +29,8 @@ from tidegate.model.debts import Debt, DebtRepair, RepairCell
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.state.segments import SegmentCache
 from tidegate.worker.join import pair_finder
-from tidegate.worker.join.joined_rows import PairReferences
+from tidegate.worker.join.joined_rows import PairReferences, Places
 from tidegate.worker.join.matcher import Matcher, chunks
-from tidegate.worker.join.positions import Places
 from tidegate.worker.join.work import JoinCounts, JoinWork
 from tidegate.worker.runtime.layout import BATCH
 from tidegate.worker.runtime.owned_state import OwnedState, partly_here

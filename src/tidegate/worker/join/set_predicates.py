@@ -18,7 +18,7 @@ from tidegate.join.sets.pair_finders import PairFinder, PreparedSets
 from tidegate.join.sets.thresholds import InnerProduct
 from tidegate.join.sets.weighted_pairs import Weighted
 from tidegate.worker.join.item_columns import SetColumn, set_column
-from tidegate.worker.join.positions import Places, Positions
+from tidegate.worker.join.joined_rows import Places, Positions
 from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.runs import RowRun, StoredRun
 from tidegate.worker.runtime.worker_cache import worker_views
