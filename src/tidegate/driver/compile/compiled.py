@@ -88,6 +88,10 @@ class Compiled:
         """The operator of a node; None if the node is not an operator."""
         return next((operator for operator in self.operators if operator.node is node), None)
 
+    def named(self, name: str) -> Operator:
+        """The operator of a name."""
+        return next(operator for operator in self.operators if operator.name == name)
+
     def feeding(self, node: Node) -> str:
         """The stream or operator that the rows of a node come from."""
         base, _ = ports.steps_of(node)

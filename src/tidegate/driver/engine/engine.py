@@ -375,7 +375,7 @@ class Engine:
             passing = self.controllers.dropping.passing(plan)
             direct = None if rows is None or again else self._staging.direct
             works = self._work_orders.of(plan, before, passing, self.controllers.watching, direct)
-            pipes = self._work_orders.pipes(plan, direct)
+            pipes = self._work_orders.pipes(plan, works, direct)
             one = build_pass(self.compiled, rows, self._session, works, again, self._frame_cache, pipes)
             if direct is not None and direct not in one.at_rest:
                 gaps = passing.before(direct, self.compiled.outputs[0])

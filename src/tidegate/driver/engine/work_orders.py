@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from tidegate.driver.compile.compiled import Compiled
@@ -27,7 +28,7 @@ class WorkOrders:
         adding: Any = Reports()
         sends = staging.piped or staging.direct is not None
         self._reports: Any = compiled.spark.sparkContext.accumulator([], adding) if sends else None
-        self._persisted = staging.persisted
+        self._persisted, self._early = staging.persisted, staging.early
         self._run = uuid.uuid4().hex[:12]
 
     def of(
@@ -41,11 +42,13 @@ class WorkOrders:
         )
         return {one.name: one.work(order, compiled.graph.inputs[one.name]) for one in compiled.operators}
 
-    def pipes(self, plan: Plan, direct: str | None = None) -> dict[str, Pipe]:
+    def pipes(self, plan: Plan, works: Mapping[str, WorkOrder], direct: str | None = None) -> dict[str, Pipe]:
         """By operator whose results go straight on in a pass under this plan: how."""
         token = uuid.uuid4().hex[:12]
+        windows = {one.name: one for one in self._compiled.windows}
+        onward = {name: windows[reader].onward(works[reader]) for name, reader in self._early.items()}
         made = {
-            name: Pipe(name, plan.batch, token, self._reports, root, kept_as)
+            name: Pipe(name, plan.batch, token, self._reports, root, kept_as, onward=onward.get(name))
             for name, (root, kept_as) in self._piped.items()
         }
         if direct is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from tidegate.api.nodes import Node
 from tidegate.driver.compile import ports
@@ -41,6 +42,8 @@ class PassInput:
     pipes: Mapping[str, Pipe] = field(default_factory=dict)
     #: By operator that has run: its results and reports.
     results: dict[str, DataFrame] = field(default_factory=dict)
+    #: By window aggregate: partials that the tasks in front of it made.
+    partials: dict[str, DataFrame] = field(default_factory=dict)
     #: By operator: the names of Spark's counts of its rows that reach no task.
     dropped: dict[str, list[str]] = field(default_factory=dict)
 
@@ -49,10 +52,19 @@ class PassInput:
         """Whether only one operator reads the rows of the batch."""
         return len(self.compiled.operators) == 1 and not self.compiled.taps
 
-    def tasks(self, operator: str, function: ArrowFunction) -> ArrowFunction:
-        """The tasks of an operator as Spark runs them in this pass."""
-        pipe = self.pipes.get(operator)
-        return function if pipe is None else piped(function, pipe, TaskContext.get)
+    def run(
+        self, operator: Operator, placed: DataFrame, function: ArrowFunction, schema: T.StructType
+    ) -> DataFrame:
+        """The results of an operator's tasks over its rows, with these columns, or what goes on of them."""
+        pipe = self.pipes.get(operator.name)
+        if pipe is None:
+            return placed.mapInArrow(function, schema)
+        reader = next((one for one in self.compiled.windows if one.reads_onward(pipe)), None)
+        made = schema if reader is None or reader.early is None else reader.early.schema
+        results = placed.mapInArrow(piped(function, pipe, TaskContext.get), made)
+        if reader is not None:
+            self.partials[reader.name] = results
+        return results
 
     def port(self, entry: Entry) -> DataFrame | None:
         """Rows that enter an operator in its own layout; None if there are no new ones."""

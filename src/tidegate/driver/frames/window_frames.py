@@ -56,7 +56,14 @@ def partials(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: F
     """The partials of the rows at their instances, with a marker for every instance."""
     single = _single(work)
     made = (_of_rows if single else _added_up)(rows, window, work, cache)
-    shape = (work.layout.operator, single)
+    return routed_partials(made, window, work, cache, "rows" if single else "panes")
+
+
+def routed_partials(
+    made: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache, kind: str
+) -> DataFrame:
+    """Partials (or rows) at their instances; `kind` distinguishes those with other columns."""
+    shape = (work.layout.operator, kind)
     placed = made.select("*", *cache.get(("codes", *shape), lambda: _codes(made, window)))
     instances = work.state.routing.instances
     markers = cache.get(("markers", *shape, instances), lambda: _markers(placed, instances))

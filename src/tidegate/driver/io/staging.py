@@ -61,6 +61,8 @@ class Staging:
     direct: str | None = None
     #: Operators that several others read, so that Spark persists their results.
     persisted: frozenset[str] = frozenset()
+    #: By piped operator whose tasks can aggregate its results for the window that reads them: its name.
+    early: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, compiled: Compiled, store: Store) -> Staging:
@@ -75,7 +77,15 @@ class Staging:
         kept_as, folders = _linked(compiled, staged)
         direct = _direct(compiled, set(readers), folders)
         persisted = frozenset(name for name in pipes if readers[name] > 1)
-        return cls(root, kept_as, folders, frozenset(piped), direct, persisted)
+        return cls(root, kept_as, folders, frozenset(piped), direct, persisted, _early(compiled, piped))
+
+
+def _early(compiled: Compiled, piped: set[str]) -> dict[str, str]:
+    """By piped operator whose tasks can aggregate its results: the window that reads them."""
+    feeding = [
+        (name, one.name) for one in compiled.windows if one.early for name in compiled.graph.inputs[one.name]
+    ]
+    return {name: reader for name, reader in feeding if name in piped and compiled.named(name).is_plain}
 
 
 def _direct(compiled: Compiled, read: set[str], folders: Mapping[str, str]) -> str | None:

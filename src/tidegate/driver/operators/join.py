@@ -158,7 +158,7 @@ class JoinOperator(Operator):
             return residual_frames.judged(placed, self, work)
         schema = self.schema if work.stage_root is None else REPORTS
         tasks = by_instance(JoinInstance, work, TaskContext.get)
-        return placed.mapInArrow(rows.tasks(self.name, tasks), schema)
+        return rows.run(self, placed, tasks, schema)
 
     def is_due(self, work: JoinWork) -> bool:
         return work.state.changes_state or bool(work.repairs)

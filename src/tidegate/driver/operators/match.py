@@ -82,9 +82,7 @@ class MatchOperator(Operator):
         if tried is None:
             return None
         schema = self.schema if work.stage_root is None else REPORTS
-        return tried.mapInArrow(
-            rows.tasks(self.name, by_partition(match_task, work, TaskContext.get)), schema
-        )
+        return rows.run(self, tried, by_partition(match_task, work, TaskContext.get), schema)
 
     def is_due(self, work: MatchWork) -> bool:
         return False

@@ -15,6 +15,7 @@ from tidegate.control.balance.balancing import Balanced
 from tidegate.control.receipts.ledger import SAMPLING, WINDOW_DROP
 from tidegate.driver.compile.join_columns import arrow_schema
 from tidegate.driver.compile.keys import quoted
+from tidegate.driver.compile.windows.early import EarlyAggregation, early_aggregation
 from tidegate.driver.compile.windows.window_aggregates import PartialAggregates, taken_apart
 from tidegate.driver.compile.windows.window_schema import (
     check_by,
@@ -25,7 +26,13 @@ from tidegate.driver.compile.windows.window_schema import (
     window_schema,
 )
 from tidegate.driver.frames.pass_input import PassInput
-from tidegate.driver.frames.window_frames import drop_counts, dropped_in_front, only_markers, partials
+from tidegate.driver.frames.window_frames import (
+    drop_counts,
+    dropped_in_front,
+    only_markers,
+    partials,
+    routed_partials,
+)
 from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
 from tidegate.driver.operators.tap import Tap
 from tidegate.model.graph import OperatorTraits, Reader
@@ -33,7 +40,9 @@ from tidegate.window.drop import network
 from tidegate.window.estimate.strata import NOTHING_LEFT_OUT
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 from tidegate.worker.runtime.layout import TIME, WindowLayout
+from tidegate.worker.runtime.pipe import Pipe
 from tidegate.worker.runtime.task_runner import Task, by_instance
+from tidegate.worker.window.early_partials import EarlyPartials
 from tidegate.worker.window.task import WindowInstance
 from tidegate.worker.window.work import WindowWork
 
@@ -51,6 +60,7 @@ class WindowOperator(Operator):
         taken: PartialAggregates,
         schema: T.StructType,
         plain: bool = False,
+        early: EarlyAggregation | None = None,
     ):
         super().__init__(layout.operator, node, schema)
         #: The tap of its rows; None if another operator feeds it.
@@ -60,6 +70,8 @@ class WindowOperator(Operator):
         #: Whether tasks can aggregate rows themselves: equal hashes mean equal keys, and every partial exists
         #: for a single row.
         self.plain = plain
+        #: How the tasks of the operator in front can aggregate its rows; None: they cannot.
+        self.early: EarlyAggregation | None = early
 
     # -- called by the compiler -----------------------------------------------------------------------
 
@@ -118,17 +130,28 @@ class WindowOperator(Operator):
 
     def frame(self, rows: PassInput, work: WindowWork) -> DataFrame:
         """Partial aggregation, one shuffle by instance number, then the kernels."""
-        taken = self._entering(rows, work)
+        early = rows.partials.get(self.name)
+        taken = self._entering(rows, work) if early is None else None
         if taken is not None:
             rows.dropped[self.name] = drop_counts(work)
-        placed = (
-            partials(taken, self, work, rows.cache)
-            if taken is not None
-            else only_markers(rows.spark, self, work)
-        )
+        if early is not None:
+            placed = routed_partials(early, self, work, rows.cache, "early")
+        elif taken is not None:
+            placed = partials(taken, self, work, rows.cache)
+        else:
+            placed = only_markers(rows.spark, self, work)
         schema = self.schema if work.stage_root is None else REPORTS
         tasks = by_instance(self._tasks(), work, TaskContext.get)
-        return placed.mapInArrow(rows.tasks(self.name, tasks), schema)
+        return rows.run(self, placed, tasks, schema)
+
+    def onward(self, work: Any) -> EarlyPartials | None:
+        """What the tasks in front make of their rows in this batch; None: the rows themselves are needed."""
+        chosen = dropped_in_front(work) is not None or work.shares is not None
+        return None if self.early is None or chosen else self.early.order
+
+    def reads_onward(self, pipe: Pipe) -> bool:
+        """Whether it reads what tasks make of their rows for it."""
+        return self.early is not None and pipe.onward is self.early.order
 
     def is_due(self, work: WindowWork) -> bool:
         return work.state.changes_state
@@ -173,4 +196,5 @@ def build_window(
     )
     # Rows of windows of rows are never aggregated before the shuffle.
     plain = not node.spec.counts_rows and plain_keys(node, frame) and taken.may_go_by_row
-    return kind(node, layout, tap, taken, schema, plain)
+    early = early_aggregation(node, frame, layout, taken, plain) if tap is None else None
+    return kind(node, layout, tap, taken, schema, plain, early)

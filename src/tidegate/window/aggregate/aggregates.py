@@ -125,21 +125,22 @@ def _decimal(argument: str, more_digits: int, more_behind: int) -> str:
     return f"decimal({min(38, precision + more_digits)},{min(38, scale + more_behind)})"
 
 
-_COUNTED = "CAST({0} IS NOT NULL AS BIGINT)"
-_ONE = "1L"
+#: Row texts: the value itself, as a double, whether it is not null, and one.
+VALUE, REAL = "{0}", "CAST({0} AS DOUBLE)"
+COUNTED, ONE = "CAST({0} IS NOT NULL AS BIGINT)", "1L"
 #: Row texts that give the same number for every row.
-CONSTANTS = {_ONE: 1}
+CONSTANTS = {ONE: 1}
 _BOTH = "{0} IS NOT NULL AND {1} IS NOT NULL"
 _X = f"CASE WHEN {_BOTH} THEN CAST({{0}} AS DOUBLE) END"
 _Y = f"CASE WHEN {_BOTH} THEN CAST({{1}} AS DOUBLE) END"
 
-_COUNT = AggregatePart(Merge.SUM, ("count({0})",), (_COUNTED,))
-_SUM = AggregatePart(Merge.SUM, ("sum({0})",), ("{0}",))
-_REAL_SUM = AggregatePart(Merge.SUM, ("sum(CAST({0} AS DOUBLE))",), ("CAST({0} AS DOUBLE)",))
+_COUNT = AggregatePart(Merge.SUM, ("count({0})",), (COUNTED,))
+_SUM = AggregatePart(Merge.SUM, ("sum({0})",), (VALUE,))
+_REAL_SUM = AggregatePart(Merge.SUM, ("sum(CAST({0} AS DOUBLE))",), (REAL,))
 _VARIANCE_PANE = ("CAST(count({0}) AS DOUBLE)", "avg(CAST({0} AS DOUBLE))", "var_pop({0}) * count({0})")
 # A single row has spread 0; NaN and infinity have spread NaN.
 _NO_SPREAD = "CAST({0} AS DOUBLE) - CAST({0} AS DOUBLE)"
-_VARIANCE_ROW = (f"CAST({_COUNTED} AS DOUBLE)", "CAST({0} AS DOUBLE)", _NO_SPREAD)
+_VARIANCE_ROW = (f"CAST({COUNTED} AS DOUBLE)", "CAST({0} AS DOUBLE)", _NO_SPREAD)
 #: Spark's skewness is √n · m3 / m2^1.5 and its kurtosis n · m4 / m2² − 3; both are NULL where m2 is zero.
 _M3 = "coalesce(skewness({0}) * count({0}) * power(var_pop({0}), 1.5D), 0D)"
 _M4 = "coalesce((kurtosis({0}) + 3D) * count({0}) * power(var_pop({0}), 2D), 0D)"
@@ -164,12 +165,12 @@ _BY_KEY = "CASE WHEN {1} IS NOT NULL THEN struct({1} AS key, {0} AS value) END"
 
 def counting_all(part: AggregatePart) -> AggregatePart:
     """The part where its argument is never null, as in `count(*)`: each row counts as one."""
-    return replace(part, row=tuple(_ONE if text == _COUNTED else text for text in part.row))
+    return replace(part, row=tuple(ONE if text == COUNTED else text for text in part.row))
 
 
 def _same(name: str, merge: Merge, accepts: str = "any") -> Aggregate:
     """An aggregate whose partial is itself."""
-    return Aggregate(name, 1, (AggregatePart(merge, (f"{name}({{0}})",), ("{0}",)),), accepts=accepts)
+    return Aggregate(name, 1, (AggregatePart(merge, (f"{name}({{0}})",), (VALUE,)),), accepts=accepts)
 
 
 def _real(name: str, part: AggregatePart) -> Aggregate:

@@ -1,6 +1,7 @@
 """Results that go straight on to the operator that reads them, without being kept in between.
 
     task of join ─┬─ rows ───────────────────▶ steps ─▶ shuffle ─▶ task of window      one job, nothing kept
+                  │  (or, if a window reads them, their partials: worker/window/early_partials.py)
                   ├─ rows, if outputs write them too ─▶ staged file
                   └─ report ─▶ accumulator ─▶ driver
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -26,6 +27,22 @@ from tidegate.worker.runtime.task_runner import Context, attempt, partition_of
 
 #: A pass, an operator, the number of one of its tasks, and its report.
 Sent = tuple[str, str, int, str]
+
+
+class Rows(Protocol):
+    """What goes on of the rows of one task."""
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]: ...
+
+    def rest(self) -> Iterator[pa.RecordBatch]: ...
+
+
+class Onward(Protocol):
+    """Makes what goes on; sent to the workers."""
+
+    def begin(self) -> Rows:
+        """For the rows of one task."""
+        ...
 
 
 class Reports:
@@ -56,6 +73,8 @@ class Pipe:
     kept_as: Kept | None = None
     #: Several operators read the rows, so Spark persists them.
     persists: bool = False
+    #: Makes what goes on of the rows, from the rows of one task; None: they go on as they are.
+    onward: Onward | None = None
 
 
 def piped(function: ArrowFunction, pipe: Pipe, context: Context) -> ArrowFunction:
@@ -65,6 +84,7 @@ def piped(function: ArrowFunction, pipe: Pipe, context: Context) -> ArrowFunctio
         path = stage_path(pipe.operator, pipe.batch, 0, attempt())
         stage = None if pipe.stage_root is None else StageWriter(f"{pipe.stage_root}/{path}", pipe.kept_as)
         texts: list[str] = []
+        made = None if pipe.onward is None else pipe.onward.begin()
         for result in function(batches):
             report = result.column(REPORT)
             if report.null_count < len(report):
@@ -72,7 +92,8 @@ def piped(function: ArrowFunction, pipe: Pipe, context: Context) -> ArrowFunctio
                 continue
             if stage is not None:
                 stage.write(result)
-            yield result
+            yield from (result,) if made is None else made.add(result)
+        yield from () if made is None else made.rest()
         staged = path if stage is not None and stage.close() else None
         tasks, matches = reports_in(texts)
         reports: list[TaskReport | MatchReport] = [*tasks, *matches]

@@ -72,6 +72,10 @@ class PartialAggregates:
     partials: list[tuple[str, str]] = field(default_factory=list)
     #: The same partials of a single row, if there are any.
     of_rows: list[tuple[str, str]] = field(default_factory=list)
+    #: By partial: the text of a single row in the catalogue, and the arguments that it reads.
+    texts: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    #: By argument: the column of the stream that it is.
+    named: dict[str, str] = field(default_factory=dict)
     #: Types of the partial columns.
     types: dict[str, T.DataType] = field(default_factory=dict)
     parts: list[tuple[AggregatePart, tuple[str, ...]]] = field(default_factory=list)
@@ -192,6 +196,8 @@ class _Taking:
         self.taken.arguments.append((hidden, column))
         self.taken.described.append(str(expression.sql()))
         self.taken.reads |= columns_in(expression)
+        if expression.nodeName() == "AttributeReference":
+            self.taken.named[hidden] = str(expression.name())
         return hidden, kind
 
     def _never_null(self, hidden: str) -> bool:
@@ -201,7 +207,10 @@ class _Taking:
     def _part(self, part: AggregatePart, arguments: _Typed, size: int = 0) -> tuple[str, ...]:
         """The columns of a part; equal parts share them."""
         panes, rows = self._texts(part, arguments, size)
-        return self._partials.get((part.merge, *panes)) or self._new_part(part, panes, rows)
+        names = self._partials.get((part.merge, *panes)) or self._new_part(part, panes, rows)
+        read = tuple(name for name, _ in arguments)
+        self.taken.texts.update({name: (text, read) for name, text in zip(names, part.row, strict=False)})
+        return names
 
     def _new_part(
         self, part: AggregatePart, panes: tuple[str, ...], rows: tuple[str, ...]
