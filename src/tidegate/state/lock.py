@@ -36,7 +36,7 @@ class Lock(Protocol):
         ...
 
     def check(self, quick: bool = False) -> None:
-        """CheckpointInUse when another run has taken over; `quick`: as far as can be told without a slow call.
+        """CheckpointInUse when another run has taken over; `quick`: if no slow call is needed to tell.
 
         Once it has failed it fails for ever.
         """

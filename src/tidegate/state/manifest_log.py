@@ -10,8 +10,8 @@ change in a batch. All other fields are small and written whole. For any two lis
 `applied(a, difference(a, b)) == b`; and the same for debts, which keep their order.
 
 Guarantee: `commit` returns when the manifest is complete under its name; before that no reader sees it. It is
-written only where no file of its name is: of two runs that commit one batch, one succeeds. A file that is there
-may be our own put that was tried again by the file system, so every link has the token of its run. A
+written only where no file of its name is: of two runs that commit one batch, one succeeds. A file that is
+there may be our own put that was tried again by the file system, so every link has the token of its run. A
 crash leaves manifest b-1 (the batch runs again) or b (it is done). A damaged or missing file of the chain is
 a `StateError` with file and batch. The log never falls back to an older manifest: Spark may have moved on,
 and results would be lost silently.
@@ -238,9 +238,7 @@ class ManifestLog:
         else:
             newest = self.latest_batch()
         if newest is not None and manifest.batch <= newest:
-            raise self._committed(
-                manifest.batch, f"manifest {newest} as the newest in {self._store.url}"
-            )
+            raise self._committed(manifest.batch, f"manifest {newest} as the newest in {self._store.url}")
 
     def _committed(self, batch: int, found: str) -> StateError:
         return StateError(

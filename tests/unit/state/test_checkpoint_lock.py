@@ -174,7 +174,12 @@ def test_a_quick_check_asks_the_store_only_about_a_lease_that_has_grown_old(
     first = hold(leased, "first", clock)
     reads: list[str] = []
     read = leased.read
-    monkeypatch.setattr(leased, "read", lambda path: (reads.append(path), read(path))[1])
+
+    def reading(path: str) -> bytes:
+        reads.append(path)
+        return read(path)
+
+    monkeypatch.setattr(leased, "read", reading)
     clock.now += 29
     first.check(quick=True)
     assert reads == []

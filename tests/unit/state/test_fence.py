@@ -89,6 +89,7 @@ def test_a_run_that_was_halted_and_replaced_commits_and_deletes_nothing(
                 heir.store.write(path, [b"rows"])
                 heir.commit(a_manifest(batch, *last.pieces, a_piece(path)))
             state = heir.manifests.load_latest()
+            assert state is not None
             victim.send_signal(signal.SIGCONT)
             told = victim.communicate(timeout=60)[0].split()
         finally:
@@ -103,7 +104,6 @@ def test_a_run_that_was_halted_and_replaced_commits_and_deletes_nothing(
     heir.close()
     after = Checkpoint(url)
     assert after.manifests.load_latest() == a_manifest(state.batch + 1, *state.pieces)
-    assert state is not None
     for piece in state.pieces:
         assert after.store.exists(piece.data.file), piece.data.file
 
