@@ -61,6 +61,8 @@ class BatchOrder:
     staged: Mapping[str, tuple[str, Kept | None]]
     #: The newest time of a stream that its tasks accept, by the clock of the plan.
     newest_us: Callable[[str | None, Plan], int]
+    #: Puts the pieces of an operator into a file, if they are many.
+    sent: Callable[[str, StateOrder], StateOrder] = lambda operator, order: order
 
     def staging(self, operator: str) -> dict[str, Any]:
         """Where its tasks stage their results, if they do."""
@@ -71,7 +73,8 @@ class BatchOrder:
 
     def state(self, operator: str) -> StateOrder:
         """What the plan asks of the state of an operator."""
-        return state_order(operator, self.plan, self.before, self.store_url, self.run)
+        order = state_order(operator, self.plan, self.before, self.store_url, self.run)
+        return self.sent(operator, order)
 
     def late_before_us(self, stream: str | None) -> int:
         """Rows of a stream below this are late; rows of operators never are."""
