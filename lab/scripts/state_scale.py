@@ -93,7 +93,8 @@ def one_batch(state: Manifest, checkpoint: Checkpoint, files: PieceFiles, measur
         checkpoint.plans.write(plan)
     with timed("order: make and write"):
         files.clear(batch)
-        order = files.sent(NAME, state_order(NAME, plan, state, checkpoint.store.url, "run"))
+        order = state_order(NAME, plan, state, checkpoint.store.url, "run")
+        order = files.sent(NAME, order, state.pieces)
     with timed("order: pickle"):
         sent = pickle.dumps(order)
     with timed("one task: its order"):

@@ -30,7 +30,7 @@ from tidegate.control.balance.rerouting import first_routing, rerouted
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.repair import repair
 from tidegate.control.watermarks import ClockSettings
-from tidegate.driver.operators.join import join_work
+from tidegate.driver.operators.join import join_work, read_everywhere
 from tidegate.driver.operators.protocol import state_order
 from tidegate.model.codec import decode, encode_exactly
 from tidegate.model.debts import DebtRepair
@@ -281,7 +281,8 @@ class PlainEngine:
         self, join: PlainJoin, plan: Plan, before: Manifest, instance: int, rows: list[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
         layout = self._layouts[join.name]
-        order = self._sent(join.name, state_order(join.name, plan, before, self.store.url))
+        order = state_order(join.name, plan, before, self.store.url)
+        order = self._sent(join.name, replace(order, everywhere=read_everywhere(layout, plan)))
         work = join_work(layout, plan, before, order)
         work = for_instance(replace(work, watch_keys=self._balance is not None), instance)
         if join.where is None:

@@ -24,26 +24,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.errors import REPORT_BUG, REPORT_STATE_BUG, StateError
+from tidegate.model.codec import Ready
 from tidegate.model.debts import Debt
 from tidegate.model.manifest import Manifest
+from tidegate.model.piece_index import Pieces, PiecesChange
 from tidegate.model.pieces import Piece
 from tidegate.state.store.paths import batch_of, batch_path
 from tidegate.state.store.sealed import seal, unseal
 from tidegate.state.store.store import Store
-
-
-@dataclass(frozen=True)
-class PiecesChange:
-    """Pieces removed, changed and added; the order only where it is not the natural one.
-
-    The natural order: what stayed, in its old order, then what was added.
-    """
-
-    removed: tuple[str, ...]
-    changed: tuple[Piece, ...]
-    added: tuple[Piece, ...]
-    #: Places in the natural order.
-    order: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +60,8 @@ class _Link:
 
 def difference(previous: Sequence[Piece], current: Sequence[Piece]) -> PiecesChange:
     """What makes the current pieces of the previous ones."""
+    if isinstance(current, Pieces) and current.made_of(previous):
+        return current.change
     old, new = by_name(previous), by_name(current)
     kept = [name for name in old if name in new]
     added = [name for name in new if name not in old]
@@ -131,6 +121,12 @@ def by_name(pieces: Sequence[Piece]) -> dict[str, Piece]:
     return named
 
 
+def _plain(link: _Link) -> dict[str, object]:
+    """The fields of a link. Pieces may be very many."""
+    manifest = {**vars(link.manifest), "pieces": Ready(link.manifest.pieces)}
+    return {**vars(link), "manifest": manifest, "pieces": Ready(link.pieces)}
+
+
 FOLDER = "manifests"
 KIND = "manifest"
 
@@ -158,7 +154,7 @@ class ManifestLog:
         self._refuse_if_not_newer(manifest)
         # 1. Decide on the form. Nothing is visible yet.
         link = replace(self._link(manifest), writer=writer)
-        path, sealed = batch_path(FOLDER, manifest.batch), seal(KIND, manifest.batch, link)
+        path, sealed = batch_path(FOLDER, manifest.batch), seal(KIND, manifest.batch, _plain(link))
         # 2. One atomic write: before it batch b-1 is the state, after it batch b.
         if not self._store.write_new(path, sealed) and self._store.read(path) != sealed:
             raise self._committed(manifest.batch, f"{path}, written by another run, in {self._store.url}")

@@ -13,7 +13,7 @@ from typing import TypeVar
 from tidegate.model.pieces import Piece
 from tidegate.model.routing import Cut, Routing
 from tidegate.state.store.store import Store, open_store
-from tidegate.worker.runtime.piece_lists import read_list, write_lists
+from tidegate.worker.runtime.piece_lists import Audience, PieceTexts, read_list
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class StateOrder:
     #: The file with the pieces and merges of each instance; None: they are here. Whether it has merges.
     lists: str | None = None
     merging: bool = False
+    #: Sides of which every instance may read all rows.
+    everywhere: tuple[int, ...] = ()
     #: The instance whose pieces and merges these are; None: those of all.
     instance: int | None = None
 
@@ -52,8 +54,13 @@ class StateOrder:
 
     def in_file(self, store: Store, path: str) -> StateOrder:
         """The order with its pieces and merges in a file, which this writes."""
-        write_lists(store, path, self.pieces, dict(self.merges), self.routing, self.cuts)
+        PieceTexts(self.pieces, self.audience).write(store, path, dict(self.merges))
         return self.naming(path)
+
+    @property
+    def audience(self) -> Audience:
+        """Which instances may need which pieces."""
+        return Audience(self.routing, self.cuts, self.everywhere)
 
     def naming(self, path: str) -> StateOrder:
         """The order with its pieces and merges in a file that is there."""

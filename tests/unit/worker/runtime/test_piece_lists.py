@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.unit.state.samples import a_piece, a_range, flipped
 from tidegate.driver.engine import piece_files
 from tidegate.driver.engine.piece_files import PieceFiles
 from tidegate.errors import StateError
+from tidegate.model.piece_index import Pieces, taken
 from tidegate.model.pieces import Piece
 from tidegate.model.routing import Cut, Place, Placement, Routing
 from tidegate.model.times import LEFT, RIGHT
@@ -79,8 +81,15 @@ def test_a_cut_brings_pieces_to_where_their_rows_go_also_by_way_of_another_cut()
     assert audience.of(at("c", 4)) == (2,)
 
 
-def test_marks_go_to_everyone_and_sides_apart_are_told_apart() -> None:
-    assert Audience(SPLIT, ()).of(at("a", 4, marks=True)) == (0, 1, 2)
+def test_marks_and_sides_that_are_read_everywhere_go_to_all(store: LocalStore) -> None:
+    a, marks, right = at("a", 0), at("m", 4, marks=True), at("b", 4, side=RIGHT)
+    sent = an_order(store, marks, right, a, everywhere=(RIGHT,)).in_file(store, "f")
+    assert sent.of(0).pieces == (a, marks, right)
+    assert sent.of(1).pieces == (marks, right)
+    assert an_order(store, right).in_file(store, "g").of(1).pieces == ()
+
+
+def test_sides_that_lie_apart_are_told_apart() -> None:
     apart = Audience(Routing(0, 2, Placement((0, 0)), Placement((1, 1))), ())
     assert apart.of(at("a", 1)) == (0,)
     assert apart.of(at("b", 1, side=RIGHT)) == (1,)
@@ -109,20 +118,26 @@ def files(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> PieceFiles:
     return PieceFiles(store.url)
 
 
+def sent(files: PieceFiles, order: StateOrder) -> StateOrder:
+    """As if the operator was the only one."""
+    return files.sent("near", order, order.pieces)
+
+
 def test_few_pieces_go_with_the_order_and_many_into_a_file(store: LocalStore, files: PieceFiles) -> None:
     few, many = an_order(store, at("a", 0)), an_order(store, at("a", 0), at("b", 4))
-    assert files.sent("near", few) is few
+    assert sent(files, few) is few
     assert store.list() == []
-    sent = files.sent("near", many)
-    assert store.list() == [sent.lists]
-    assert sent.of(2).pieces == (many.pieces[1],)
+    named = sent(files, many)
+    assert store.list() == [named.lists]
+    assert named.of(2).pieces == (many.pieces[1],)
 
 
 def test_a_pass_that_finds_the_same_state_uses_the_same_file(store: LocalStore, files: PieceFiles) -> None:
     a, b, c = at("a", 0), at("b", 4), at("c", 2)
-    first = files.sent("near", an_order(store, a, b))
-    assert files.sent("near", an_order(store, a, b, batch=4)).lists == first.lists
+    first = sent(files, an_order(store, a, b))
+    assert sent(files, an_order(store, a, b, batch=4)).lists == first.lists
     others = [
+        an_order(store, a, b, everywhere=(RIGHT,)),
         an_order(store, a, c),
         an_order(store, a, b, c),
         an_order(store, a, b, merges=(("0", (("a",),)),)),
@@ -130,22 +145,54 @@ def test_a_pass_that_finds_the_same_state_uses_the_same_file(store: LocalStore, 
         an_order(store, a, b, cuts=(Cut(LEFT, 99, (3,), (7,)),)),
     ]
     for other in others:
-        files.sent("near", an_order(store, a, b))
-        assert files.sent("near", other).lists not in (None, first.lists)
+        sent(files, an_order(store, a, b))
+        assert sent(files, other).lists not in (None, first.lists)
 
 
 def test_files_live_until_their_batch_is_over_and_the_newest_until_the_end(
     store: LocalStore, files: PieceFiles
 ) -> None:
     a, b, c = at("a", 0), at("b", 4), at("c", 2)
-    first = files.sent("near", an_order(store, a, b)).lists
-    second = files.sent("near", an_order(store, a, b, c)).lists
+    first = sent(files, an_order(store, a, b)).lists
+    second = sent(files, an_order(store, a, b, c)).lists
     files.clear(3)
     assert set(store.list()) == {first, second}
     files.clear(4)
     assert store.list() == [second]
-    third = files.sent("near", an_order(store, a, c, batch=4)).lists
+    third = sent(files, an_order(store, a, c, batch=4)).lists
     files.clear(5)
     assert store.list() == [third]
     files.close()
     assert store.list() == []
+
+
+def test_what_a_batch_changed_is_what_the_next_file_says(store: LocalStore, files: PieceFiles) -> None:
+    a, b, c, far = at("a", 0), at("b", 4), at("c", 0), replace(at("x", 4), operator="far")
+    state: tuple[Piece, ...] = (a, b, c, far)
+
+    def read() -> list[list[Piece]]:
+        near = tuple(piece for piece in state if piece.operator == "near")
+        order = files.sent("near", an_order(store, *near), state)
+        return [list(order.of(instance).pieces) for instance in range(3)]
+
+    def changed(*puts: Piece, gone: Sequence[Piece] = ()) -> Pieces:
+        index = taken(state)
+        for piece in gone:
+            index.pop(piece.name)
+        for piece in puts:
+            index.put(piece)
+        return Pieces.after(state, index)
+
+    assert read() == [[a, c], [], [b]]
+    texts = files._newest["near"].texts
+    # A piece is gone, one lies elsewhere now, one has other bits, one is new; those of another operator too.
+    moved, bits, new = at("b", 2), at("c", 0, matched={"0": a_range("bits")}), at("d", 1, 5)
+    state = changed(moved, bits, new, replace(at("y", 0), operator="far"), gone=[a, far])
+    assert read() == [[bits, new], [moved], [new]]
+    assert files._newest["near"].texts is texts, "everything was encoded again"
+    # An operator that a pass leaves out, or pieces of unknown origin: made anew.
+    state = changed(gone=[new])
+    state = changed(a)
+    assert read() == [[bits, a], [moved], []]
+    state = (a, c, b)
+    assert read() == [[a, c], [], [b]]
