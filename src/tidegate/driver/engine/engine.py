@@ -110,6 +110,8 @@ class Engine:
         self._operators = traits_of(compiled)
         self._streams = {operator.name: operator.streams for operator in compiled.operators}
         self.manifest: Manifest = self._recover()
+        # Only now is it certain that the directories are ours.
+        drafts.clear(compiled.spark, compiled.outputs)
         self.controllers: Controllers = Controllers(compiled, settings, self._operators)
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
@@ -131,7 +133,6 @@ class Engine:
 
     def _recover(self) -> Manifest:
         found = self.checkpoint.recover()
-        drafts.clear(self.compiled.spark, self.compiled.outputs)
         if found is not None:
             check_flow(found.flow, self.compiled.fingerprint)
             return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -196,3 +197,11 @@ def test_what_a_batch_changed_is_what_the_next_file_says(store: LocalStore, file
     assert read() == [[bits, a], [moved], []]
     state = (a, c, b)
     assert read() == [[a, c], [], [b]]
+
+
+def test_what_every_task_is_sent_does_not_grow_with_the_pieces(store: LocalStore, files: PieceFiles) -> None:
+    def size(count: int) -> int:
+        order = an_order(store, *(at(f"{number}", number % 6) for number in range(count)))
+        return len(pickle.dumps(sent(files, order)))
+
+    assert size(3_000) == size(30)
