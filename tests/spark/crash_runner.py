@@ -56,7 +56,8 @@ STEPS = ("planning", "planned", "materialised", "sink", "sunk", "reported", "com
 def watched_files(home: Path, kind: str, batch: int) -> list[Path]:
     """The files whose appearance means that the batch has come so far."""
     if kind == "writing":
-        return list((home / "checkpoint/tidegate/segments").glob(f"*/{batch:010d}-*"))
+        written = (home / "checkpoint/tidegate/segments").glob(f"*/{batch:010d}-*")
+        return [path for path in written if path.suffix != ".pieces"]  # which the driver has written
     if kind == "spilling":
         return list((home / "out").glob(f".batch={batch}-*/_temporary/*"))
     return list((home / "checkpoint/spark/commits").glob(str(batch)))
