@@ -30,7 +30,7 @@ from tidegate.control.balance.rerouting import first_routing, rerouted
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.repair import repair
 from tidegate.control.watermarks import ClockSettings
-from tidegate.driver.operators.join import join_work
+from tidegate.driver.operators.join import join_work, read_everywhere
 from tidegate.driver.operators.protocol import state_order
 from tidegate.model.codec import decode, encode_exactly
 from tidegate.model.debts import DebtRepair
@@ -49,6 +49,7 @@ from tidegate.worker.join.residual import SettleInstance
 from tidegate.worker.join.task import JoinInstance
 from tidegate.worker.runtime import worker_cache
 from tidegate.worker.runtime.layout import CODE, OK, REPORT, ROLE, ROW, TAG, TIME
+from tidegate.worker.runtime.state_order import StateOrder, for_instance
 
 #: (time, key, number, value); a row without a time is rejected.
 Row = tuple[int | None, Cell, int, int]
@@ -280,8 +281,10 @@ class PlainEngine:
         self, join: PlainJoin, plan: Plan, before: Manifest, instance: int, rows: list[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
         layout = self._layouts[join.name]
-        work = join_work(layout, plan, before, state_order(join.name, plan, before, self.store.url))
-        work = replace(work, watch_keys=self._balance is not None)
+        order = state_order(join.name, plan, before, self.store.url)
+        order = self._sent(join.name, replace(order, everywhere=read_everywhere(layout, plan)))
+        work = join_work(layout, plan, before, order)
+        work = for_instance(replace(work, watch_keys=self._balance is not None), instance)
         if join.where is None:
             yield from JoinInstance(work, instance, uuid.uuid4().hex[:12]).run(iter(rows))
             return
@@ -290,6 +293,12 @@ class PlainEngine:
         settling = SettleInstance(work, instance, uuid.uuid4().hex[:12])
         pairs = (_judged(join, batch) for batch in found)
         yield from settling.run(pairs, lambda: str(last.column(REPORT)[0].as_py()))
+
+    def _sent(self, name: str, order: StateOrder) -> StateOrder:
+        """The order as a task gets it: with all pieces in it, and in every other batch in a file."""
+        if order.batch % 2:
+            return order
+        return order.in_file(self.store, f"segments/{name}/{uuid.uuid4().hex}.pieces")
 
     def _after(self, before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> Manifest:
         newest = newest_seen(reports, self.operators)

@@ -22,6 +22,7 @@ from tidegate.model.routing import Routing
 from tidegate.model.times import BEGINNING_US
 from tidegate.route.assignment import Assignment
 from tidegate.worker.runtime.layout import CODE, MARKER, REPORT, TAG, TIME
+from tidegate.worker.runtime.state_order import for_instance
 from tidegate.worker.window.work import WindowWork
 
 
@@ -56,7 +57,8 @@ class PlainWindows(PlainEngine):
             given = results.get(window.source, rows.get(window.source, ()))
             closed = results[window.name] = []
             for instance, mine in self._shares(window.partials(given, work), work.state.routing):
-                for batch in window.task(work, instance, uuid.uuid4().hex[:12]).run(iter(mine)):
+                order = for_instance(work, instance)
+                for batch in window.task(order, instance, uuid.uuid4().hex[:12]).run(iter(mine)):
                     if batch.column(REPORT).null_count < len(batch):
                         reports += reports_in(batch.column(REPORT).to_pylist())[0]
                         continue
@@ -68,7 +70,7 @@ class PlainWindows(PlainEngine):
         name = window.name
         return WindowWork(
             layout=self._window_layouts[name],
-            state=state_order(name, plan, before, self.store.url),
+            state=self._sent(name, state_order(name, plan, before, self.store.url)),
             late_before_us=plan.watermarks_us.get(window.source, BEGINNING_US),
         )
 

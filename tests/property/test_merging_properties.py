@@ -17,6 +17,7 @@ from tests.unit.state.samples import a_piece
 
 from tidegate.control.merging import CLOSED_MIN, TIER, choose_merges
 from tidegate.control.outcome import after_batch
+from tidegate.model.piece_index import PieceIndex
 from tidegate.model.pieces import Piece
 from tidegate.model.reports import StateChange, TaskReport
 from tidegate.model.routing import Routing, together
@@ -47,7 +48,9 @@ class TinyEngine:
 
     def run(self, arriving: list[Shelf], watermark_us: int) -> None:
         """One batch: a row per partition of the instance for each shelf."""
-        merges = choose_merges(self.pieces, self.routing, (SLOT_US, SLOT_US), watermark_us, ALIVE)
+        merges = choose_merges(
+            PieceIndex(self.pieces).groups("near", self.routing), (SLOT_US, SLOT_US), watermark_us, ALIVE
+        )
         reports = []
         for instance in range(INSTANCES):
             groups = merges.get(str(instance), ())
@@ -145,7 +148,9 @@ def test_groups_never_mix_and_no_instance_takes_a_piece_twice(
     pieces: list[Piece], routing: Routing, watermark_us: int, alive_from_us: tuple[int, int]
 ) -> None:
     by_name = {piece.name: piece for piece in pieces}
-    chosen = choose_merges(pieces, routing, (SLOT_US, SLOT_US), watermark_us, alive_from_us)
+    chosen = choose_merges(
+        PieceIndex(pieces).groups("near", routing), (SLOT_US, SLOT_US), watermark_us, alive_from_us
+    )
     for instance, groups in chosen.items():
         names = [name for group in groups for name in group]
         assert len(names) == len(set(names))
@@ -168,7 +173,9 @@ def test_the_order_of_the_list_does_not_matter(
     pieces: list[Piece], routing: Routing, watermark_us: int, random: Random
 ) -> None:
     def groups(given: list[Piece]) -> dict[str, set[tuple[str, ...]]]:
-        chosen = choose_merges(given, routing, (SLOT_US, SLOT_US), watermark_us, ALIVE)
+        chosen = choose_merges(
+            PieceIndex(given).groups("near", routing), (SLOT_US, SLOT_US), watermark_us, ALIVE
+        )
         return {instance: set(of_one) for instance, of_one in chosen.items()}
 
     shuffled = list(pieces)

@@ -15,7 +15,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,6 +134,28 @@ def run(home: Path, *arguments: str) -> tuple[int, str]:
     finally:
         end_session(process)
     return code, f"{shlex.join(command)}\n{log.read_text()[-5000:]}"
+
+
+@contextmanager
+def halted(home: Path, *arguments: str) -> Iterator[Callable[[], tuple[int, str]]]:
+    """A run that has stopped itself; call what this gives to wake it up: exit code, and what it said."""
+    command = [sys.executable, "-m", "tests.spark.crash_runner", str(home), *arguments]
+    log = home / "halted.log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+    def wake() -> tuple[int, str]:
+        process.send_signal(signal.SIGCONT)
+        return process.wait(timeout=RUN_SECONDS_MAX), log.read_text()
+
+    try:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), f"{shlex.join(command)}\n{log.read_text()[-5000:]}"
+        yield wake
+    finally:
+        end_session(process)
 
 
 def end_session(process: subprocess.Popen[bytes]) -> None:

@@ -11,6 +11,9 @@ is taken. With --kill it sends SIGKILL to itself and its JVM at the given step o
     spilling      the output files of the batch are there, but not yet as its output
     spark-commit  Spark's own commit of the batch stands
 
+With --halt it stops itself there (SIGSTOP, the driver alone) until it is told to go on; at "spilling" when it
+looks, with the files in place, whether it may show them. `--written` has Spark write the output.
+
 `--only-driver` leaves the JVM alive: it must notice by itself that nobody is there any more.
 `--restless` moves partitions, keys and splits between instances in every batch.
 `--shedding` runs the flow of shedding_flow.py, under plans that nobody can foresee.
@@ -42,8 +45,10 @@ from tidegate.control.balance import balancing
 from tidegate.control.repair import repair
 from tidegate.driver import runner as running_module
 from tidegate.driver.engine import engine as engine_module
+from tidegate.driver.engine import piece_files
 from tidegate.driver.engine.engine import Engine
 from tidegate.driver.io import linked_output
+from tidegate.state.checkpoint import Checkpoint
 
 STEPS = ("planning", "planned", "materialised", "sink", "sunk", "reported", "committed")
 
@@ -51,9 +56,10 @@ STEPS = ("planning", "planned", "materialised", "sink", "sunk", "reported", "com
 def watched_files(home: Path, kind: str, batch: int) -> list[Path]:
     """The files whose appearance means that the batch has come so far."""
     if kind == "writing":
-        return list((home / "checkpoint/tidegate/segments").glob(f"*/{batch:010d}-*"))
+        written = (home / "checkpoint/tidegate/segments").glob(f"*/{batch:010d}-*")
+        return [path for path in written if path.suffix != ".pieces"]  # which the driver has written
     if kind == "spilling":
-        return list((home / f"out/batch={batch}").glob("_temporary/*"))
+        return list((home / "out").glob(f".batch={batch}-*/_temporary/*"))
     return list((home / "checkpoint/spark/commits").glob(str(batch)))
 
 
@@ -64,8 +70,13 @@ def main(arguments: list[str]) -> None:
     if options.kill:
         kind, _, batch = options.kill.partition(":")
         _arm(home, kind, int(batch), _killer(options.only_driver))
+    if options.halt:
+        kind, _, batch = options.halt.partition(":")
+        _halt(home, kind, int(batch))
     if options.restless:
         balancing.strategy_of = lambda balance: Restless()
+        # Its tasks read the pieces of their instance from files.
+        setattr(piece_files, "LISTED_FROM", 1)  # noqa: B010
     more: dict[str, Any] = {"available_now": True}
     if options.repair:
         # Left out from the second batch on, also in a run that is young; made up for in several batches.
@@ -79,7 +90,8 @@ def main(arguments: list[str]) -> None:
         outputs = shedding_flow.outputs(spark, home)
     else:
         flow = joined(spark, home, options.how, where)
-        outputs = [flow.write_to("parquet", str(home / "out"), name="out")]
+        way = {"compression": "snappy"} if options.written else None
+        outputs = [flow.write_to("parquet", str(home / "out"), name="out", options=way)]
     start = start_bounded if more.pop("available_now", False) else tg.start
     query = start(
         *outputs,
@@ -102,6 +114,8 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--where")
     parser.add_argument("--repair", action="store_true")
     parser.add_argument("--kill", help="step:batch")
+    parser.add_argument("--halt", help="step:batch")
+    parser.add_argument("--written", action="store_true")
     parser.add_argument("--only-driver", action="store_true")
     parser.add_argument("--failing-attempts", action="store_true")
     parser.add_argument("--restless", action="store_true", help="partitions and keys move in every batch")
@@ -148,6 +162,23 @@ def _arm(home: Path, kind: str, batch: int, kill: Callable[[], None]) -> None:
     if kind == "spilling":
         _at_link(batch, kill)
     threading.Thread(target=_at_file, args=(home, kind, batch, kill), daemon=True).start()
+
+
+def _halt(home: Path, kind: str, batch: int) -> None:
+    def halt() -> None:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    if kind != "spilling":
+        _at_step(kind, batch, halt)
+        return
+    check = Checkpoint.check
+
+    def halting(checkpoint: Checkpoint) -> None:
+        if list((home / "out").glob(f".batch={batch}-*")):
+            halt()
+        check(checkpoint)
+
+    setattr(Checkpoint, "check", halting)  # noqa: B010
 
 
 def _at_step(kind: str, batch: int, kill: Callable[[], None]) -> None:

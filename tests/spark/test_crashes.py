@@ -13,7 +13,16 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.spark.crash_chain import Kill, check_result, check_rows, run, survive, unreferenced
+from tests.spark.crash_chain import (
+    Kill,
+    check_result,
+    check_rows,
+    halted,
+    run,
+    run_to_the_end,
+    survive,
+    unreferenced,
+)
 from tests.spark.crash_input import BATCHES, WHERE, Case, prepare
 from tests.spark.crash_runner import STEPS
 
@@ -50,6 +59,26 @@ def test_a_left_join_survives_kills_around_the_commit_that_settles(
     manifest = Checkpoint(str(home / "checkpoint")).manifests.load_latest()
     assert manifest is not None
     assert manifest.batch == manifest.spark_batch.number + settled
+
+
+@pytest.mark.parametrize(
+    ("place", "more"), [("spilling", ["--written"]), ("sunk", [])], ids=["in a write", "before its receipt"]
+)
+def test_a_driver_that_was_halted_and_replaced_adds_nothing_when_it_wakes_up(
+    tmp_path: Path, place: str, more: list[str]
+) -> None:
+    home, case = tmp_path / "run", Case("inner", None, seed=8)
+    prepare(home, case.seed)
+    with halted(home, *case.arguments(), *more, "--halt", f"{place}:1") as zombie:
+        # The kernel keeps the lock of a driver that is only halted; a lease would have run out.
+        (home / "checkpoint/tidegate/lock").unlink()
+        run_to_the_end(home, *case.arguments(), *more)
+        check_result(home, case)
+        code, told = zombie()
+    assert code != 0
+    assert "CHECKPOINT_IN_USE" in told
+    check_result(home, case)
+    assert not list((home / "out").glob("batch=*/_temporary"))
 
 
 @pytest.mark.soak

@@ -14,10 +14,11 @@ Guarantee: after a slot has closed and been merged it holds at most one piece pe
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping
 
+from tidegate.model.piece_index import Group, GroupKey
 from tidegate.model.pieces import Piece
-from tidegate.model.routing import Routing
+from tidegate.model.times import BEGINNING_US
 
 #: Pieces of one level that make one of the next. Fewer: more rewriting; more: more pieces to probe.
 TIER = 8
@@ -26,40 +27,41 @@ CLOSED_MIN = 3
 
 
 def choose_merges(
-    pieces: Iterable[Piece],
-    routing: Routing,
+    groups: Mapping[GroupKey, Group],
     slot_us: tuple[int, int],
     watermark_us: int,
     alive_from_us: tuple[int, int],
 ) -> dict[str, tuple[tuple[str, ...], ...]]:
     """Per instance of one operator: the groups of piece names to merge in the next batch.
 
+    `groups`: its pieces by what may become one (`model/piece_index.PieceIndex.groups`).
+
     A slot that ends below the watermark gets no more rows. Pieces below `alive_from_us` of their side will
     soon be dropped whole and are not rewritten. Pieces that span several slots (a batch that caught up on
     hours) are not merged: that would only keep other rows longer.
     """
-    groups: dict[tuple[int, int, int, bool, bool], list[Piece]] = defaultdict(list)
-    for piece in pieces:
-        if piece.slot is not None and piece.last_us >= alive_from_us[piece.side]:
-            table = routing.sides[piece.side].table
-            for instance in {table[p] for p in piece.partitions}:
-                groups[instance, piece.side, piece.slot, piece.keyless, piece.marks].append(piece)
     chosen: dict[str, list[tuple[str, ...]]] = defaultdict(list)
-    for (instance, side, slot, *_), group in groups.items():
-        closed = 0 < slot_us[side] and (slot + 1) * slot_us[side] <= watermark_us
-        chosen[str(instance)].extend(_closed(group) if closed else _tiers(group))
+    # Slots below these are closed.
+    open_from = tuple(watermark_us // one_us if one_us > 0 else BEGINNING_US for one_us in slot_us)
+    enough = [
+        key
+        for key, group in groups.items()
+        if len(group) >= TIER or (len(group) >= CLOSED_MIN and key[2] < open_from[key[1]])
+    ]
+    for key in sorted(enough):
+        instance, side, slot, *_ = key
+        living = [piece for piece in groups[key].values() if piece.last_us >= alive_from_us[side]]
+        closed = slot < open_from[side]
+        if len(living) >= (CLOSED_MIN if closed else TIER):
+            chosen[str(instance)].extend([_names(living)] if closed else _tiers(living))
     return {instance: tuple(groups) for instance, groups in chosen.items() if groups}
-
-
-def _closed(group: list[Piece]) -> list[tuple[str, ...]]:
-    return [_names(group)] if len(group) >= CLOSED_MIN else []
 
 
 def _tiers(group: list[Piece]) -> list[tuple[str, ...]]:
     levels: dict[int, list[Piece]] = defaultdict(list)
     for piece in group:
         levels[piece.level].append(piece)
-    return [_names(same) for same in levels.values() if len(same) >= TIER]
+    return [_names(levels[level]) for level in sorted(levels) if len(levels[level]) >= TIER]
 
 
 def _names(group: list[Piece]) -> tuple[str, ...]:

@@ -18,11 +18,12 @@ from tidegate.control.repair.write_off import within_limit, without_given_up
 from tidegate.control.watermarks import ClockSettings, advance
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
+from tidegate.model.piece_index import PieceIndex, Pieces, taken
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Routing
-from tidegate.model.times import END_US
+from tidegate.model.times import END_US, LEFT, RIGHT
 
 
 def after_batch(
@@ -30,31 +31,47 @@ def after_batch(
     reports: Iterable[TaskReport],
     routing: Mapping[str, Routing],
     is_dead: Callable[[Piece], bool],
-) -> tuple[Piece, ...]:
-    """The pieces that a batch leaves behind.
+    alive_from_us: int = END_US,
+) -> Pieces:
+    """The pieces that a batch leaves behind; none whose last row is of `alive_from_us` or later is dead.
 
     1. Rows that were cut out are in other partitions. 2. Merged rows leave the pieces they came from. 3. New
     and merged pieces join the list. 4. Matched bits replace what the same instance wrote before. 5. Pieces
     without a row that can still match are dropped.
     """
-    reports = list(reports)
-    alive: dict[str, Piece] = {piece.name: piece for piece in pieces}
+    reports, pieces = list(reports), pieces if isinstance(pieces, Pieces) else tuple(pieces)
+    index = taken(pieces)
+    index.count_files()
+    alive = index.named
     for report in reports:
         # Several instances may report one piece, with equal values.
-        alive.update({name: alive[name].with_ranges(ranges) for name, ranges in report.state.recut.items()})
+        for name, ranges in report.state.recut.items():
+            index.put(alive[name].with_ranges(ranges))
     for report in reports:
-        owned = [placement.owned_by(report.instance) for placement in routing[report.operator].sides]
-        for name in report.state.merged:
-            piece = alive.pop(name)
-            rest = piece.without(owned[piece.side])
-            if rest is not None:
-                alive[name] = rest
-        alive.update({piece.name: piece for piece in report.state.added})
+        _merge(index, report, routing[report.operator])
+        for piece in report.state.added:
+            index.put(piece)
     for report in reports:
         for name, blob in report.state.matched.items():
             if name in alive:
-                alive[name] = _with_bits(alive[name], report.instance, blob)
-    return tuple(piece for piece in alive.values() if not is_dead(piece))
+                index.put(_with_bits(alive[name], report.instance, blob))
+    old = [piece for piece in alive.values() if piece.last_us < alive_from_us]
+    for piece in old if alive_from_us < END_US else list(alive.values()):
+        if is_dead(piece):
+            index.pop(piece.name)
+    return Pieces.after(pieces, index)
+
+
+def _merge(index: PieceIndex, report: TaskReport, routing: Routing) -> None:
+    """Take what an instance rewrote out of the pieces that it came from."""
+    if not report.state.merged:
+        return
+    owned = [placement.owned_by(report.instance) for placement in routing.sides]
+    for name in report.state.merged:
+        piece = index.pop(name)
+        rest = piece.without(owned[piece.side])
+        if rest is not None:
+            index.put(rest)
 
 
 def _with_bits(piece: Piece, instance: int, blob: ByteRange) -> Piece:
@@ -74,14 +91,23 @@ def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, OperatorT
 def out_of_reach(plan: Plan, operators: Mapping[str, OperatorTraits]) -> Callable[[Piece], bool]:
     """Names of pieces without a row that a later batch can match."""
 
-    def is_dead(piece: Piece) -> bool:
-        name, side = piece.operator, piece.side
-        dead_us = operators[name].within.dead_before(side, plan.settle_us[name])
-        if name in plan.shed.skipping:
-            dead_us = max(dead_us, plan.shed.skipping[name].forget_us[side])
-        return plan.flush or piece.last_us < dead_us
+    dead = dead_before(plan, operators)
 
-    return is_dead
+    def is_dead(piece: Piece) -> bool:
+        return piece.last_us < dead[piece.operator, piece.side]
+
+    return (lambda piece: True) if plan.flush else is_dead
+
+
+def dead_before(plan: Plan, operators: Mapping[str, OperatorTraits]) -> dict[tuple[str, int], int]:
+    """By operator and side: no later batch can match rows before this."""
+    dead = {}
+    for name, operator in operators.items():
+        forget = plan.shed.skipping[name].forget_us if name in plan.shed.skipping else None
+        for side in (LEFT, RIGHT):
+            dead_us = operator.within.dead_before(side, plan.settle_us[name])
+            dead[name, side] = dead_us if forget is None else max(dead_us, forget[side])
+    return dead
 
 
 def manifest_after(
@@ -102,13 +128,19 @@ def manifest_after(
         debts_after(before, plan, reports, operators), before.pieces, plan.shed.skipping
     )
     needs = Needs(ledger.debts)
-    pieces = after_batch(
-        before.pieces, reports, plan.routing, lambda piece: is_dead(piece) and not needs.has(piece)
+    alive_from_us = END_US if plan.flush else max(dead_before(plan, operators).values(), default=END_US)
+    pieces: tuple[Piece, ...] = after_batch(
+        before.pieces,
+        reports,
+        plan.routing,
+        lambda piece: is_dead(piece) and not needs.has(piece),
+        alive_from_us,
     )
     if ledger.debts and plan.repair.bytes_max is not None:
         ledger = within_limit(ledger, pieces, is_dead, plan.repair.bytes_max)
         needs = Needs(ledger.debts)
-        pieces = tuple(piece for piece in pieces if needs.has(piece) or not is_dead(piece))
+        kept = tuple(piece for piece in pieces if needs.has(piece) or not is_dead(piece))
+        pieces = pieces if len(kept) == len(pieces) else kept
     moved = advance(before.clocks, seen_us, clocks, plan.now_us, plan.awake_us)
     return Manifest(
         batch=plan.batch,

@@ -28,6 +28,7 @@ from tidegate.control.watermarks import unheard
 from tidegate.model.debts import DebtRepair
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
+from tidegate.model.piece_index import index_of
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan, PlanDecisions, Rewrites
 from tidegate.model.routing import Routing
@@ -158,8 +159,7 @@ def _merges(
 ) -> dict[str, tuple[tuple[str, ...], ...]]:
     within = operator.within
     return choose_merges(
-        _stored(operator, manifest),
-        routing,
+        index_of(manifest.pieces).groups(operator.name, routing),
         (within.slot_us(LEFT), within.slot_us(RIGHT)),
         settle_us,
         (within.dead_before(LEFT, settle_us), within.dead_before(RIGHT, settle_us)),

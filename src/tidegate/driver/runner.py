@@ -7,7 +7,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -215,11 +215,13 @@ class _Run:
                 batch = self.engine.manifest.batch + 1
                 ended = failure_of(error, batch, stream_of=self.compiled.stream_of)
         self.begun.set()
-        self.quiet.close(linger=True)
-        self.engine.close()
-        self.checkpoint.close()
-        self.log.ended(ended)
-        self.query._end(ended)
+        # In reverse order; each of them whatever becomes of the others, or the lock would stay taken.
+        with ExitStack() as end:
+            end.callback(self.query._end, ended)
+            end.callback(self.log.ended, ended)
+            end.callback(self.checkpoint.close)
+            end.callback(self.engine.close)
+            end.callback(self.quiet.close, linger=True)
 
     @contextmanager
     def _running(self) -> Iterator[None]:

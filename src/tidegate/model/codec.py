@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass
 from typing import Any, TypeVar, get_args, get_origin
@@ -22,7 +23,7 @@ import numpy as np
 
 #: The format version of checkpoints. Raise it with every change of a written value: files of another version
 #: are refused.
-FORMAT = 4
+FORMAT = 5
 
 T = TypeVar("T")
 
@@ -36,7 +37,26 @@ def encode_exactly(value: object) -> bytes:
     """JSON; ValueError or TypeError for NaN, infinities, sets and arrays, which might not decode to equal
     values.
     """
-    return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_fields).encode()
+    parts: list[Ready] = []
+    mark = secrets.token_hex(8)
+
+    def simpler(value: Any) -> Any:
+        if isinstance(value, Ready):
+            parts.append(value)
+            return f"{mark}{len(parts)}"
+        return _fields(value)
+
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False, default=simpler).encode()
+    for number, part in enumerate(parts, 1):
+        text = text.replace(f'"{mark}{number}"'.encode(), part.text, 1)
+    return text
+
+
+class Ready:
+    """A part of a value that has neither floats nor arrays, encoded the fast way."""
+
+    def __init__(self, value: object) -> None:
+        self.text: bytes = encode(value)
 
 
 def decode(kind: type[T], text: bytes | str) -> T:

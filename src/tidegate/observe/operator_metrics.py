@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from tidegate.control.receipts.ledger import RANDOM_DROP
 from tidegate.model.graph import Lineage
 from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
+from tidegate.model.piece_index import Total, index_of
 from tidegate.model.progress import OperatorProgress
 from tidegate.model.reports import MatchReport, TaskReport
 
@@ -39,13 +39,13 @@ def operator_metrics(
     facts: OperatorFacts,
 ) -> dict[str, OperatorProgress]:
     """By operator; `kinds`: all operators in the order of the flow."""
-    state = _state(after)
+    state = index_of(after.pieces).totals()
     return {
         name: _metrics(
             name,
             kind,
             lineage,
-            state[name],
+            state.get(name, Total()),
             [report for report in reports if report.operator == name],
             [report for report in matched if report.operator == name],
             facts,
@@ -54,21 +54,11 @@ def operator_metrics(
     }
 
 
-def _state(after: Manifest) -> defaultdict[str, tuple[int, int]]:
-    """By operator: stored rows and their bytes."""
-    found: defaultdict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for piece in after.pieces:
-        rows, size = found[piece.operator]
-        rows += sum(piece.bounds[1::2]) - sum(piece.bounds[::2])
-        found[piece.operator] = rows, size + piece.data.length
-    return found
-
-
 def _metrics(
     name: str,
     kind: str,
     lineage: Lineage,
-    state: tuple[int, int],
+    state: Total,
     reports: Sequence[TaskReport],
     matched: Sequence[MatchReport],
     facts: OperatorFacts,
@@ -86,8 +76,8 @@ def _metrics(
         admit_ratio=_admitted(name, lineage, reports, facts),
         drop_ratio=max((facts.drops[one] for one in outputs if one in facts.drops), default=None),
         sample_ratio=facts.estimates.get(name, {}).get("kept"),
-        state_rows=state[0],
-        state_bytes=state[1],
+        state_rows=state.rows,
+        state_bytes=state.size_bytes,
         instances=balance.get("instances") or len({one.instance for one in reports}) or len(matched),
         imbalance_ratio=_imbalance(reports, matched),
         rows_moved=(balance.get("moved") or {}).get("rows", 0),

@@ -13,6 +13,7 @@ from tidegate.control.actuators.join_shedding import probed_pairs
 from tidegate.model.codec import to_plain
 from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
+from tidegate.model.piece_index import index_of
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, Observed, TaskReport
 from tidegate.observe.units import iso
@@ -35,6 +36,7 @@ def telemetry_of(
 
     `late_elsewhere`: late rows of streams that enter no join.
     """
+    totals = index_of(after.pieces).totals().values()
     offered, late, rejected = _per_stream(after, reports, streams, seen)
     late.update(late_elsewhere)
     emitted: Counter[str] = Counter()
@@ -47,8 +49,8 @@ def telemetry_of(
         "late": late,
         "rejected": rejected,
         "emitted": dict(emitted),
-        "state_rows": sum(_rows(piece.bounds) for piece in after.pieces),
-        "state_bytes": sum(piece.data.length for piece in after.pieces),
+        "state_rows": sum(total.rows for total in totals),
+        "state_bytes": sum(total.size_bytes for total in totals),
         "pieces": len(after.pieces),
         "watermarks": {name: iso(clock.watermark_us) for name, clock in after.clocks.items()},
         "operators": [_operator(report) for report in reports],
@@ -111,10 +113,6 @@ def _per_stream(
     for stream, one in seen.items():
         offered[stream], rejected[stream] = one.offered, one.rejected
     return offered, late, rejected
-
-
-def _rows(bounds: Sequence[int]) -> int:
-    return sum(bounds[1::2]) - sum(bounds[::2])
 
 
 def _operator(report: TaskReport) -> Metrics:

@@ -84,6 +84,15 @@ class Checkpoint:
                 do="Pass a folder that this user may create and write as checkpoint=…",
             ) from error
 
+    def check(self) -> None:
+        """CheckpointInUse when another run has taken over; costs microseconds, so it is asked often."""
+        self._held().check(quick=True)
+
+    @property
+    def token(self) -> str:
+        """Names this run: no other has it."""
+        return self._held().token
+
     def close(self) -> None:
         """Give the lock back; a second call does nothing."""
         lock, self._lock = self._lock, None
@@ -110,16 +119,20 @@ class Checkpoint:
         """Make a batch done; the segment files that were deleted because of it.
 
         The order makes it safe to die anywhere: before step 2 the batch runs again under its plan, from then
-        on it is done; what steps 3 and 4 leave behind, the next `recover` or purge takes away.
+        on it is done; what steps 4 and 5 leave behind, the next `recover` or purge takes away.
         """
+        lock = self._held()
         # 1. Another run may have taken over while our tasks were busy.
-        self._held().check()
-        # 2. The one step by which the batch becomes done.
-        self.manifests.commit(manifest)
+        lock.check()
+        # 2. The one step by which the batch becomes done. It fails if another run has done it.
+        self.manifests.commit(manifest, lock.token)
         before, self._current = self._current, manifest
-        # 3. Only now are the files of the old state not needed any more.
+        # 3. A run that was halted before step 2 for many batches finds the name free again: the other run
+        # has purged its manifest. Whatever still holds the lock now held it during step 2.
+        lock.check()
+        # 4. Only now are the files of the old state not needed any more: every later run starts from here.
         deleted = drop_unreferenced(self.store, before.pieces if before else (), manifest.pieces)
-        # 4. History.
+        # 5. History.
         if manifest.batch % PURGE_EVERY == 0:
             self.manifests.purge(KEEP_BATCHES)
             self.plans.purge(manifest.batch + 1 - KEEP_BATCHES)

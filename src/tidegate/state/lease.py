@@ -7,9 +7,10 @@ after 60 s without renewal the run counts as dead and another may take over.
 
 Guarantee: once both of two runs have written, at most one of them passes `check()`. A file system has no
 compare-and-swap, so two runs that start in the same instant may both believe in their lease for a while;
-the one that wrote first fails at its next `check()`, before it commits anything. What remains is a run
-that is halted for a minute exactly between its check and its commit. Clocks of different machines must
-agree to well within the 60 s.
+the one that wrote first fails at its next `check()`, before it commits anything. A run that is halted for a
+minute between its check and its commit finds the manifest written, where the store can put on a condition
+(`store/remote.py`); elsewhere that window remains. Clocks of different machines must agree to well within
+the 60 s.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from tidegate.state.store.store import Store
 RENEW_SECONDS = 15.0
 #: Four renewals may fail before a run counts as dead. Less: a slow network kills healthy runs.
 DEAD_SECONDS = 60.0
+#: A quick check believes in a lease that was renewed as recently as this: nobody may take it over yet.
+FRESH_SECONDS = 30.0
 
 
 class Lease:
@@ -35,6 +38,7 @@ class Lease:
         self._store = store
         self._path = path
         self._me = me
+        self.token: str = me.token
         self._clock = clock
         #: When we last wrote the object.
         self._renewed = me.renewed
@@ -47,8 +51,11 @@ class Lease:
     def start(self) -> None:
         self._thread.start()
 
-    def check(self) -> None:
+    def check(self, quick: bool = False) -> None:
         """CheckpointInUse when the object is no longer ours; renews it if the thread is behind."""
+        # A clock that was set back tells nothing.
+        if quick and 0 <= self._clock() - self._renewed < FRESH_SECONDS:
+            return
         with self._turn:
             self._refuse_if_lost()
             if self._clock() - self._renewed >= RENEW_SECONDS:

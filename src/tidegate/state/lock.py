@@ -2,9 +2,11 @@
 
 - Local stores: `flock` on the file `lock`. The kernel releases it when the process ends, however it ends, so
   a lock never outlives its run. Two holds conflict within one process too, because each opens the file anew.
+  A process that we fork gives its copy of the file back, or it would keep the lock of a run that is dead.
 - All other stores: a lease (`lease.py`).
 
-The lock file stays behind after a release; removing it would let two runs lock two files of one name.
+The lock file stays behind after a release; removing it lets a second run lock another file of that name. So
+`check` looks whether the file that we locked is still the one of that name, and still says that it is ours.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import fcntl
 import os
 import secrets
 import time
+import weakref
 from collections.abc import Callable
 from typing import Protocol
 
@@ -27,8 +30,16 @@ PATH = "lock"
 class Lock(Protocol):
     """A checkpoint that this run holds."""
 
-    def check(self) -> None:
-        """CheckpointInUse when another run has taken over; called before each manifest commit."""
+    @property
+    def token(self) -> str:
+        """A random word that no other run has."""
+        ...
+
+    def check(self, quick: bool = False) -> None:
+        """CheckpointInUse when another run has taken over; `quick`: if no slow call is needed to tell.
+
+        Once it has failed it fails for ever.
+        """
         ...
 
     def release(self) -> None:
@@ -51,24 +62,65 @@ class FileLock:
 
     def __init__(self, store: LocalStore, me: Holder) -> None:
         os.makedirs(store.root, exist_ok=True)
+        self._url, self._path = store.url, os.path.join(store.root, PATH)
+        self._says = me.to_bytes()
+        self.token: str = me.token
         # Never inherited by a program that we start: a child must not keep the lock alive.
-        self._file: int | None = os.open(os.path.join(store.root, PATH), os.O_RDWR | os.O_CREAT, 0o644)
+        self._file: int | None = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = Holder.from_bytes(os.read(self._file, 65536))
-            os.close(self._file)
-            self._file = None
-            raise in_use(store.url, holder) from None
-        # Only after the lock is ours may its file say so.
-        os.ftruncate(self._file, 0)
-        os.write(self._file, me.to_bytes())
+            self._take(self._file)
+        except BaseException:
+            # A disk may be full. Closing gives the lock back.
+            self._forget()
+            raise
+        _held.add(self)
 
-    def check(self) -> None:
-        """Nothing to check: no other run can take a lock that the kernel keeps for this one."""
+    def _take(self, file: int) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise in_use(self._url, Holder.from_bytes(os.pread(file, 65536, 0))) from None
+        # Only after the lock is ours may its file say so.
+        os.ftruncate(file, 0)
+        os.write(file, self._says)
+
+    def check(self, quick: bool = False) -> None:
+        """Two calls of the kernel, and no disk."""
+        try:
+            named = os.stat(self._path)
+        except FileNotFoundError:
+            raise in_use(self._url, None) from None
+        if self._file is None or not os.path.samestat(named, os.fstat(self._file)):
+            raise in_use(self._url, self._holder())
+        # A network disk may let two machines lock one file.
+        if os.pread(self._file, len(self._says) + 1, 0) != self._says:
+            raise in_use(self._url, self._holder())
+
+    def _holder(self) -> Holder | None:
+        with open(self._path, "rb") as file:
+            return Holder.from_bytes(file.read())
 
     def release(self) -> None:
         if self._file is not None:
             fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._forget()
+
+    def _forget(self) -> None:
+        """Close our copy of the file; the lock goes with the last copy."""
+        if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+#: Locks of this process.
+_held: weakref.WeakSet[FileLock] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    """In a process that was forked: the lock belongs to its parent."""
+    for lock in list(_held):
+        lock._forget()
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_forget_all)

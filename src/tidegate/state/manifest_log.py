@@ -9,7 +9,9 @@ the snapshot its chain starts from. Only pieces and debts are stored as differen
 change in a batch. All other fields are small and written whole. For any two lists of pieces a and b:
 `applied(a, difference(a, b)) == b`; and the same for debts, which keep their order.
 
-Guarantee: `commit` returns when the manifest is complete under its name; before that no reader sees it. So a
+Guarantee: `commit` returns when the manifest is complete under its name; before that no reader sees it. It is
+written only where no file of its name is: of two runs that commit one batch, one succeeds. A file that is
+there may be our own put that was tried again by the file system, so every link has the token of its run. A
 crash leaves manifest b-1 (the batch runs again) or b (it is done). A damaged or missing file of the chain is
 a `StateError` with file and batch. The log never falls back to an older manifest: Spark may have moved on,
 and results would be lost silently.
@@ -22,26 +24,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.errors import REPORT_BUG, REPORT_STATE_BUG, StateError
+from tidegate.model.codec import Ready
 from tidegate.model.debts import Debt
 from tidegate.model.manifest import Manifest
+from tidegate.model.piece_index import Pieces, PiecesChange
 from tidegate.model.pieces import Piece
 from tidegate.state.store.paths import batch_of, batch_path
 from tidegate.state.store.sealed import seal, unseal
 from tidegate.state.store.store import Store
-
-
-@dataclass(frozen=True)
-class PiecesChange:
-    """Pieces removed, changed and added; the order only where it is not the natural one.
-
-    The natural order: what stayed, in its old order, then what was added.
-    """
-
-    removed: tuple[str, ...]
-    changed: tuple[Piece, ...]
-    added: tuple[Piece, ...]
-    #: Places in the natural order.
-    order: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,10 +54,14 @@ class _Link:
     manifest: Manifest
     pieces: PiecesChange
     debts: DebtsChange
+    #: The token of the run that wrote it (`lock.Lock.token`).
+    writer: str = ""
 
 
 def difference(previous: Sequence[Piece], current: Sequence[Piece]) -> PiecesChange:
     """What makes the current pieces of the previous ones."""
+    if isinstance(current, Pieces) and current.made_of(previous):
+        return current.change
     old, new = by_name(previous), by_name(current)
     kept = [name for name in old if name in new]
     added = [name for name in new if name not in old]
@@ -127,12 +121,18 @@ def by_name(pieces: Sequence[Piece]) -> dict[str, Piece]:
     return named
 
 
+def _plain(link: _Link) -> dict[str, object]:
+    """The fields of a link. Pieces may be very many."""
+    manifest = {**vars(link.manifest), "pieces": Ready(link.manifest.pieces)}
+    return {**vars(link), "manifest": manifest, "pieces": Ready(link.pieces)}
+
+
 FOLDER = "manifests"
 KIND = "manifest"
 
 
 class ManifestLog:
-    """The manifests of one checkpoint; one writer at a time (see `lock`)."""
+    """The manifests of one checkpoint; of two writers of one batch, one succeeds."""
 
     def __init__(self, store: Store, snapshot_every: int = 32) -> None:
         if snapshot_every < 1:
@@ -149,13 +149,15 @@ class ManifestLog:
         #: Batch → batch of the snapshot that its chain starts from, and the number of deltas between.
         self._chains: dict[int, tuple[int, int]] = {}
 
-    def commit(self, manifest: Manifest) -> None:
+    def commit(self, manifest: Manifest, writer: str = "") -> None:
         """Make `manifest` the state of the query. The one step by which a batch becomes done."""
         self._refuse_if_not_newer(manifest)
         # 1. Decide on the form. Nothing is visible yet.
-        link = self._link(manifest)
+        link = replace(self._link(manifest), writer=writer)
+        path, sealed = batch_path(FOLDER, manifest.batch), seal(KIND, manifest.batch, _plain(link))
         # 2. One atomic write: before it batch b-1 is the state, after it batch b.
-        self._store.write_atomic(batch_path(FOLDER, manifest.batch), seal(KIND, manifest.batch, link))
+        if not self._store.write_new(path, sealed) and self._store.read(path) != sealed:
+            raise self._committed(manifest.batch, f"{path}, written by another run, in {self._store.url}")
         # 3. Only now may the next delta build on it.
         self._previous = manifest
         self._chains[manifest.batch] = link.chain
@@ -232,10 +234,13 @@ class ManifestLog:
         else:
             newest = self.latest_batch()
         if newest is not None and manifest.batch <= newest:
-            raise StateError(
-                f"Batch {manifest.batch} is already committed",
-                code="CHECKPOINT_BATCH_ALREADY_COMMITTED",
-                got=f"manifest {newest} as the newest in {self._store.url}",
-                why="Committing it again would repeat its results",
-                do="Check that no other run uses this checkpoint, then start the query again",
-            )
+            raise self._committed(manifest.batch, f"manifest {newest} as the newest in {self._store.url}")
+
+    def _committed(self, batch: int, found: str) -> StateError:
+        return StateError(
+            f"Batch {batch} is already committed",
+            code="CHECKPOINT_BATCH_ALREADY_COMMITTED",
+            got=found,
+            why="Committing it again would repeat its results",
+            do="Check that no other run uses this checkpoint, then start the query again",
+        )

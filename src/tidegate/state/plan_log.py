@@ -17,7 +17,7 @@ KIND = "plan"
 
 
 class PlanLog:
-    """The plans of one checkpoint; one writer at a time (see `lock`)."""
+    """The plans of one checkpoint; of two writers of one batch, one succeeds."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,9 +34,7 @@ class PlanLog:
         sealed = seal(KIND, plan.batch, plan)
         path = batch_path(FOLDER, plan.batch)
         # The bytes are compared, not the values: what counts is what a replay will read.
-        if not self._store.exists(path):
-            self._store.write_atomic(path, sealed)
-        elif self._store.read(path) != sealed:
+        if not self._store.write_new(path, sealed) and self._store.read(path) != sealed:
             raise StateError(
                 f"Batch {plan.batch} already has a different plan: {path}",
                 code="CHECKPOINT_PLAN_CONFLICT",

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tidegate.errors import StateError
 from tidegate.model.manifest import Manifest
+from tidegate.model.piece_index import Pieces, files_of
 from tidegate.model.pieces import Piece
 from tidegate.state.store.store import Store
 
@@ -73,11 +74,7 @@ _log = logging.getLogger(__name__)
 
 def referenced(pieces: Iterable[Piece]) -> set[str]:
     """All files that hold rows or matched bits of these pieces."""
-    files: set[str] = set()
-    for piece in pieces:
-        files.add(piece.data.file)
-        files.update(bits.file for bits in piece.matched.values())
-    return files
+    return {file for piece in pieces for file in files_of(piece)}
 
 
 def sweep(store: Store, manifest: Manifest | None) -> list[str]:
@@ -91,8 +88,10 @@ def sweep(store: Store, manifest: Manifest | None) -> list[str]:
     return _deleted(store, rubbish)
 
 
-def drop_unreferenced(store: Store, before: Iterable[Piece], after: Iterable[Piece]) -> list[str]:
+def drop_unreferenced(store: Store, before: Sequence[Piece], after: Sequence[Piece]) -> list[str]:
     """Delete the files that were needed before and are not any more; what was deleted."""
+    if isinstance(after, Pieces) and after.made_of(before) and after.released is not None:
+        return _deleted(store, sorted(after.released))
     return _deleted(store, sorted(referenced(before) - referenced(after)))
 
 

@@ -14,8 +14,8 @@ A damaged blob is a `StateError` with file and offset, never a wrong result.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Set
 from typing import Any
 
 import pyarrow as pa
@@ -91,7 +91,7 @@ class SegmentCache:
         #: One map per file, shared by its blobs: the kernel limits the number of maps of a process.
         self._maps: dict[str, pa.Buffer] = {}
         #: Blobs held per file; the map goes with the last of them.
-        self._holds: Counter[str] = Counter()
+        self._holds: dict[str, set[ByteRange]] = {}
         #: Bytes of the blobs in `_blobs`.
         self.bytes_held = 0
         #: Bytes of all blobs opened so far, hits of the cache left out.
@@ -123,23 +123,24 @@ class SegmentCache:
         blob = self._verified(place)
         self.bytes_read += place.length
         self._blobs[place] = blob
-        self._holds[place.file] += 1
+        self._holds.setdefault(place.file, set()).add(place)
         self.bytes_held += place.length
         while self.bytes_held > self._byte_limit and len(self._blobs) > 1:
             self._drop(next(iter(self._blobs)))
         return blob
 
-    def keep_only(self, files: set[str]) -> None:
+    def keep_only(self, files: Set[str]) -> None:
         """Let go of every blob of any other file: the manifest no longer names it."""
-        for place in [p for p in self._blobs if p.file not in files]:
-            self._drop(place)
+        for file in [file for file in self._holds if file not in files]:
+            for place in tuple(self._holds[file]):
+                self._drop(place)
 
     def _drop(self, place: ByteRange) -> None:
         del self._blobs[place]
         self._batches.pop(place, None)
         self._prepared.pop(place, None)
         self.bytes_held -= place.length
-        self._holds[place.file] -= 1
+        self._holds[place.file].discard(place)
         if not self._holds[place.file]:
             del self._holds[place.file], self._maps[place.file]
 

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.state.samples import a_piece
 
 from tidegate.control.merging import CLOSED_MIN, TIER, choose_merges
+from tidegate.model.piece_index import PieceIndex
 from tidegate.model.pieces import Piece
 from tidegate.model.routing import together
 from tidegate.model.times import BEGINNING_US, END_US
@@ -31,7 +32,7 @@ def chosen(
     alive_from_us: tuple[int, int] = (BEGINNING_US, BEGINNING_US),
 ) -> dict[str, tuple[tuple[str, ...], ...]]:
     everything = [piece for group in groups for piece in group]
-    return choose_merges(everything, ROUTING, slot_us, watermark_us, alive_from_us)
+    return choose_merges(PieceIndex(everything).groups("near", ROUTING), slot_us, watermark_us, alive_from_us)
 
 
 def names(group: list[Piece]) -> tuple[str, ...]:

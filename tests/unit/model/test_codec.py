@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.unit.model.test_plan import a_report
 
-from tidegate.model.codec import decode, encode, encode_exactly, from_plain, to_plain
+from tidegate.model.codec import Ready, decode, encode, encode_exactly, from_plain, to_plain
 from tidegate.model.reports import Repaired, TaskReport
 from tidegate.model.routing import Place, Placement
 from tidegate.model.samples import Sampled
@@ -104,3 +104,12 @@ def test_a_type_that_cannot_be_read_says_so() -> None:
 @dataclass(frozen=True)
 class _Odd:
     value: complex
+
+
+def test_parts_that_are_encoded_the_fast_way_read_back_the_same() -> None:
+    place = Place((1, 2), (1, 2, 3), columns=2)
+    value = {"a": place, "text": 'quotes "1" and \\', "nested": [{"b": (place, place)}, 1.5]}
+    fast = {"a": Ready(place), "text": 'quotes "1" and \\', "nested": [{"b": Ready((place, place))}, 1.5]}
+    assert encode_exactly(fast) == encode_exactly(value)
+    with pytest.raises(ValueError, match="JSON"):
+        encode_exactly({"a": Ready(place), "b": NAN})

@@ -89,10 +89,10 @@ def test_nothing_is_deleted_when_the_commit_fails(
     old = segment(checkpoint, 0)
     checkpoint.commit(a_manifest(0, a_piece(old)))
 
-    def full_disk(path: str, data: bytes) -> None:
+    def full_disk(path: str, data: bytes) -> bool:
         raise OSError("no space left")
 
-    monkeypatch.setattr(checkpoint.store, "write_atomic", full_disk)
+    monkeypatch.setattr(checkpoint.store, "write_new", full_disk)
     with pytest.raises(OSError, match="no space left"):
         checkpoint.commit(a_manifest(1))
     assert checkpoint.store.list("segments") == [old]

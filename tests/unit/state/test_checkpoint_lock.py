@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import timeit
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,114 @@ def test_the_kernel_releases_the_lock_of_a_killed_process(tmp_path: Path) -> Non
         child.send_signal(signal.SIGKILL)
         child.wait()
     hold(store, "heir").release()
+
+
+def test_a_run_whose_lock_file_is_removed_fails_its_check_before_and_after_another_takes_over(
+    tmp_path: Path,
+) -> None:
+    store = make_store("local", tmp_path)
+    first = hold(store, "first")
+    first.check(quick=True)
+    store.delete("lock")
+    with pytest.raises(CheckpointInUse, match=r"CHECKPOINT_IN_USE.*gone"):
+        first.check(quick=True)
+    second = hold(store, "second")
+    for quick in (True, False):
+        with pytest.raises(CheckpointInUse, match=r"CHECKPOINT_IN_USE.*held by second"):
+            first.check(quick)
+        second.check(quick)
+    first.release()
+    second.check()
+    second.release()
+
+
+def test_a_lock_file_that_says_another_holder_is_lost(tmp_path: Path) -> None:
+    # As where two machines lock one file of a network disk that keeps no locks.
+    store = make_store("local", tmp_path)
+    first, copy = hold(store, "first"), make_store("local", tmp_path / "other")
+    second = hold(copy, "second")
+    with open(tmp_path / "data/lock", "r+b") as file:
+        file.truncate()
+        file.write(copy.read("lock"))
+    with pytest.raises(CheckpointInUse, match=r"CHECKPOINT_IN_USE.*held by second"):
+        first.check(quick=True)
+    first.release()
+    second.release()
+
+
+def test_the_check_of_a_local_lock_takes_microseconds(tmp_path: Path) -> None:
+    lock = hold(make_store("local", tmp_path), "first")
+    fastest = min(timeit.repeat(lambda: lock.check(quick=True), number=100, repeat=20)) / 100
+    lock.release()
+    assert fastest < 100e-6
+
+
+def test_a_process_that_was_forked_does_not_keep_the_lock_of_a_dead_parent(tmp_path: Path) -> None:
+    store = make_store("local", tmp_path)
+    program = """
+import multiprocessing, os, sys, time
+from tidegate.state.lock import hold
+from tidegate.state.store.store import open_store
+def child():
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+lock = hold(open_store(sys.argv[1]), "victim")
+multiprocessing.get_context("fork").Process(target=child).start()
+lock.check()
+time.sleep(60)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program, store.url], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        orphan = int(parent.stdout.readline())
+        try:
+            with pytest.raises(CheckpointInUse, match="victim"):
+                hold(store, "heir")
+            parent.send_signal(signal.SIGKILL)
+            parent.wait()
+            os.kill(orphan, 0)  # it lives on
+            hold(store, "heir").release()
+        finally:
+            os.kill(orphan, signal.SIGKILL)
+
+
+def test_a_full_disk_leaves_no_lock_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = make_store("local", tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(OSError, match="No space left"):
+            hold(store, "first")
+    hold(store, "second").release()
+
+
+def test_a_quick_check_asks_the_store_only_about_a_lease_that_has_grown_old(
+    leased: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = hold(leased, "first", clock)
+    reads: list[str] = []
+    read = leased.read
+
+    def reading(path: str) -> bytes:
+        reads.append(path)
+        return read(path)
+
+    monkeypatch.setattr(leased, "read", reading)
+    clock.now += 29
+    first.check(quick=True)
+    assert reads == []
+    clock.now += 32
+    second = hold(leased, "second", clock)
+    with pytest.raises(CheckpointInUse, match=r"CHECKPOINT_IN_USE.*second"):
+        first.check(quick=True)
+    clock.now -= 1_000
+    with pytest.raises(CheckpointInUse, match=r"CHECKPOINT_IN_USE.*second"):
+        first.check(quick=True)
+    first.release()
+    second.release()
 
 
 def test_a_lease_that_is_not_renewed_for_a_minute_is_taken_over(leased: Store, clock: Clock) -> None:

@@ -175,3 +175,30 @@ def test_a_delta_that_does_not_say_what_changed_is_refused(memory: Store, missin
     alter(memory, path, seal("manifest", 1, body))
     with pytest.raises(StateError, match=f"{path}.*missing required field `{missing}`"):
         log.load(1)
+
+
+def test_of_two_runs_that_commit_one_batch_the_second_fails_and_changes_nothing(store: Store) -> None:
+    first, second = committed(store, growing(3)), ManifestLog(store)
+    second.load_latest()
+    mine, other = a_manifest(3, a_piece("s/mine")), a_manifest(3, a_piece("s/other"))
+    first.commit(mine, "run one")
+    with pytest.raises(StateError, match=r"CHECKPOINT_BATCH_ALREADY_COMMITTED.*Batch 3 .*another run"):
+        second.commit(other, "run two")
+    # Not even the same state: the other run may have gone on from it.
+    with pytest.raises(StateError, match=r"CHECKPOINT_BATCH_ALREADY_COMMITTED"):
+        second.commit(mine, "run two")
+    assert ManifestLog(store).load_latest() == mine
+
+
+def test_a_put_of_our_own_that_a_file_system_tried_twice_is_a_commit() -> None:
+    class Impatient(MemoryStore):
+        """Its first answer gets lost, so that it puts again, and finds its own file."""
+
+        def write_new(self, path: str, data: bytes) -> bool:
+            super().write_new(path, data)
+            return super().write_new(path, data)
+
+    log = ManifestLog(Impatient("impatient"))
+    log.commit(a_manifest(0), "a run")
+    log.commit(a_manifest(1), "a run")
+    assert ManifestLog(Impatient("impatient")).load_latest() == a_manifest(1)

@@ -23,6 +23,8 @@ DEBTS_MAX = 1000
 
 def without_given_up(ledger: Ledger, pieces: Iterable[Piece], skipping: Mapping[str, Skipping]) -> Ledger:
     """The ledger without debts that need rows which this batch drops."""
+    if not ledger.debts:
+        return ledger
     gone = [
         piece
         for piece in pieces

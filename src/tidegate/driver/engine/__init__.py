@@ -3,6 +3,7 @@
 engine.py          the steps of a batch, numbered; a plan is written in step 2 (`state/plan_log.py`)
 controllers.py     asks `control/` for the plan, and lets it learn from the batch
 work_orders.py     from a plan to one work order per operator
+piece_files.py     files from which tasks read the pieces of their instance
 batch.py           a batch while it runs; settings.py: what the query was started with
 job_names.py       descriptions of Spark jobs
 skew_scan.py       counts the keys of the first rows

@@ -49,7 +49,7 @@ from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.pass_frames import build_pass
 from tidegate.driver.frames.passes import Pass, Reports
 from tidegate.driver.frames.stream_rows import StreamRows
-from tidegate.driver.io import linked_output, sinks
+from tidegate.driver.io import drafts, linked_output, sinks
 from tidegate.driver.io.availability import Availabilities
 from tidegate.driver.io.read_limits import ReadLimits
 from tidegate.driver.io.staging import Staging
@@ -110,6 +110,8 @@ class Engine:
         self._operators = traits_of(compiled)
         self._streams = {operator.name: operator.streams for operator in compiled.operators}
         self.manifest: Manifest = self._recover()
+        # Only now is it certain that the directories are ours.
+        drafts.clear(compiled.spark, compiled.outputs)
         self.controllers: Controllers = Controllers(compiled, settings, self._operators)
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
@@ -217,6 +219,7 @@ class Engine:
         self._work_orders.close()
 
     def _plan(self, rows: StreamRows | None, batch: int, taken: SparkBatch | None, flush: bool) -> Plan:
+        self.checkpoint.check()
         known = self.checkpoint.plans.read(batch)
         if known is not None:
             refuse_other(known.spark_batch, taken)
@@ -319,6 +322,8 @@ class Engine:
         self.controllers.learn(done, busy_seconds, self._is_cold or done.plan.settles, self._times)
         telemetry["latency"] = to_plain(done.latency)
         receipt = self.controllers.report(done, telemetry)
+        # Another run may have written more receipts since.
+        self.checkpoint.check()
         self.checkpoint.telemetry.write(done.batch, telemetry)
         self.checkpoint.receipts.write(receipt)
         self._purge_receipts(done.batch)
@@ -403,6 +408,7 @@ class Engine:
             written = any(one.write is not None for one in passes)
             if sinks.may_skip(output, batch) and self._is_empty(output, reports):
                 if written:
+                    self.checkpoint.check()
                     sinks.remove(self.compiled.spark, output, batch)
                 continue
             self._step(f"sink {output.name}", batch)
@@ -420,12 +426,12 @@ class Engine:
         with writing(output.name, plan.batch, runs_flow=True):
             rows = one.rows(output, plan, gaps)
             assert rows is not None
-            sinks.write(output, rows, plan.batch)
+            sinks.write(output, rows, plan.batch, self.checkpoint)
 
     def _write_output(self, output: Output, passes: list[Pass], plan: Plan, gaps: GapTable | None) -> None:
         folder = self._staging.linked.get(output.name) if gaps is None else None
         files = self._staged(passes, output)
-        if files and folder is not None and linked_output.publish(files, folder, plan.batch):
+        if files and folder is not None and linked_output.publish(files, folder, plan.batch, self.checkpoint):
             return
         frames = [f for one in passes if (f := one.rows(output, plan, gaps)) is not None]
         if not frames:  # A commit without rows, and an output that no operator with state feeds.
@@ -433,7 +439,7 @@ class Engine:
         rows = frames[0]
         for more in frames[1:]:
             rows = rows.unionAll(more)
-        sinks.write(output, rows, plan.batch)
+        sinks.write(output, rows, plan.batch, self.checkpoint)
 
     def _staged(self, passes: list[Pass], output: Output) -> list[str]:
         """The files with the rows of an output."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.driver.compile.compiled import Compiled
+from tidegate.driver.engine.piece_files import PieceFiles
 from tidegate.driver.frames.drop_frames import Passing
 from tidegate.driver.io.staging import Staging
 from tidegate.driver.operators.protocol import BatchOrder
@@ -30,6 +31,7 @@ class WorkOrders:
         self._reports: Any = compiled.spark.sparkContext.accumulator([], adding) if sends else None
         self._persisted, self._early = staging.persisted, staging.early
         self._run = uuid.uuid4().hex[:12]
+        self._piece_files = PieceFiles(store_url)
 
     def of(
         self, plan: Plan, before: Manifest, passing: Passing, watch_keys: bool, direct: str | None = None
@@ -37,8 +39,17 @@ class WorkOrders:
         """The work order of each operator under this plan; `direct`: its output is written by the action."""
         compiled = self._compiled
         staged = {name: one for name, one in self._staged.items() if name != direct}
+        self._piece_files.clear(plan.batch)
         order = BatchOrder(
-            plan, before, passing, watch_keys, self._store_url, self._run, staged, compiled.newest_us
+            plan=plan,
+            before=before,
+            passing=passing,
+            watch_keys=watch_keys,
+            store_url=self._store_url,
+            run=self._run,
+            staged=staged,
+            newest_us=compiled.newest_us,
+            sent=self._piece_files.sent,
         )
         return {one.name: one.work(order, compiled.graph.inputs[one.name]) for one in compiled.operators}
 
@@ -62,3 +73,4 @@ class WorkOrders:
         """Release what was sent to workers; no batch may follow."""
         for operator in self._compiled.operators:
             operator.close()
+        self._piece_files.close()

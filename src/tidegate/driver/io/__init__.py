@@ -3,6 +3,7 @@
 sinks.py             writes an output: a function, files exactly once, or any Spark format
 tables.py            writes an output to a table of Spark's catalogue
 staging.py           results that tasks write as Parquet, on their way to the sinks
+drafts.py            files of a batch that nobody sees until they are complete
 linked_output.py     an output that is made of the staged files themselves
 read_limits.py       how many rows sources give to the next batch: backpressure
 file_log.py          which files Spark's file source gave to a batch

@@ -1,8 +1,8 @@
 """Linked output: hard links make the staged Parquet files of the tasks the output of a batch.
 
 Tasks stage results as Parquet (`staging.py`). If an output needs exactly these rows as Parquet on the same
-disk, Spark need not read and write them again. The staged files are linked into a draft directory, which is
-renamed to `batch=N`, so that readers see a whole batch or none. A replay creates the same directory again.
+disk, Spark need not read and write them again. The staged files are linked into a draft (`drafts.py`), which
+is renamed to `batch=N`, so that readers see a whole batch or none. A replay creates the same directory again.
 
 An output is linked if nothing lies between it and the operator (no residual condition, no stateless step but
 a select of columns by name, which the tasks apply), it has no options, partition columns or repair column,
@@ -22,6 +22,7 @@ from tidegate.api.nodes import Output
 from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.ports import steps_of
+from tidegate.driver.io.drafts import Fence, draft_of
 
 _log = logging.getLogger(__name__)
 #: Codec names of Spark → Arrow. Outputs with other codecs are not linked.
@@ -44,10 +45,9 @@ def linked_outputs(compiled: Compiled, staged: Collection[str]) -> dict[str, str
     return found
 
 
-def publish(files: Sequence[str], folder: str, batch: int) -> bool:
+def publish(files: Sequence[str], folder: str, batch: int, fence: Fence) -> bool:
     """Link the staged files as the batch of an output; False if the disk cannot link them."""
-    # Spark and compatible readers ignore names that begin with a dot.
-    draft, target = os.path.join(folder, f".batch={batch}"), os.path.join(folder, f"batch={batch}")
+    draft, target = draft_of(folder, batch, fence), os.path.join(folder, f"batch={batch}")
     shutil.rmtree(draft, ignore_errors=True)
     os.makedirs(draft)
     try:
@@ -59,6 +59,7 @@ def publish(files: Sequence[str], folder: str, batch: int) -> bool:
         return False
     with open(os.path.join(draft, "_SUCCESS"), "wb"):
         pass
+    fence.check()
     _show(draft, target)
     return True
 

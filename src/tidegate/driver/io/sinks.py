@@ -2,7 +2,8 @@
 
 Files of batch N are in the directory `batch=N` and replace what a first attempt left there. The plan of a
 batch fixes its rows, so a replay writes the same rows again, and files hold every row exactly once. The
-directories can be read as one data set with a column `batch`.
+directories can be read as one data set with a column `batch`. Where the file system can rename, a batch is
+shown in one step, by a run that still holds the checkpoint (`drafts.py`).
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.api.nodes import Output
 from tidegate.driver.failures import reason
-from tidegate.driver.io import tables
+from tidegate.driver.io import drafts, tables
+from tidegate.driver.io.drafts import Fence, folder_of
 from tidegate.errors import FlowError
 
 #: Conditions of Spark: no such format, or one of Spark's whose package is not there (Kafka, Avro).
 _NO_FORMAT = ("DATA_SOURCE_NOT_FOUND", "DATA_SOURCE_NOT_ENABLED", "Failed to find data source")
 
 
-def write(output: Output, frame: DataFrame, batch: int) -> None:
+def write(output: Output, frame: DataFrame, batch: int, fence: Fence) -> None:
     """Write one batch of one output."""
+    fence.check()
     if output.function is not None:
         output.function(frame, batch)
         return
@@ -37,19 +40,19 @@ def write(output: Output, frame: DataFrame, batch: int) -> None:
         writer = writer.partitionBy(*output.partition_by)
     if output.path is None:
         writer.mode("append").save()
+    elif drafts.has_drafts(frame.sparkSession, output):
+        draft = drafts.draft_of(output.path, batch, fence)
+        writer.mode("overwrite").save(draft)
+        drafts.show(frame.sparkSession, draft, folder_of(output, batch), fence)
     else:
-        writer.mode("overwrite").save(_folder(output, batch))
+        writer.mode("overwrite").save(folder_of(output, batch))
 
 
 def remove(spark: SparkSession, output: Output, batch: int) -> None:
     """Remove the files of a batch that turned out to have no rows."""
     jvm: Any = spark._jvm
-    folder = jvm.org.apache.hadoop.fs.Path(_folder(output, batch))
+    folder = jvm.org.apache.hadoop.fs.Path(folder_of(output, batch))
     folder.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(folder, True)
-
-
-def _folder(output: Output, batch: int) -> str:
-    return f"{str(output.path).rstrip('/')}/batch={batch}"
 
 
 def may_skip(output: Output, batch: int) -> bool:

@@ -144,7 +144,12 @@ class JoinOperator(Operator):
         left, right = (order.newest_us(side.stream, order.plan) for side in self.layout.sides)
         first, second = (order.passing.along(parent, self.name) for parent in feeding)
         return replace(
-            join_work(self.layout, order.plan, order.before, order.state(self.name)),
+            join_work(
+                self.layout,
+                order.plan,
+                order.before,
+                order.state(self.name, read_everywhere(self.layout, order.plan)),
+            ),
             newest_us=(left, right),
             **order.staging(self.name),
             watch_keys=order.watch_keys,
@@ -301,6 +306,13 @@ def _markers(session: SparkSession, lanes: Lanes, instances: int) -> DataFrame:
     numbers = session.range(0, instances, 1, 1).withColumn(TIME, F.lit(BEGINNING_US))
     nothing = Port(MARKER, None, (), ())
     return numbers.select(*ports.projection(nothing, lanes, (), F.col("id"), F.lit(False)))
+
+
+def read_everywhere(layout: JoinLayout, plan: Plan) -> tuple[int, ...]:
+    """Sides of which every instance may read all rows: see `worker/join/repair.py`."""
+    name = layout.operator
+    apart = layout.spread or plan.routing[name].apart is not None
+    return (RIGHT,) if apart and plan.repair.repairs.get(name) else ()
 
 
 def join_work(layout: JoinLayout, plan: Plan, before: Manifest, state: StateOrder) -> JoinWork:

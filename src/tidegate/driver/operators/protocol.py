@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,6 +30,7 @@ from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.operators.tap import Entry, PortInput, Tap
 from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop import network
@@ -61,6 +62,8 @@ class BatchOrder:
     staged: Mapping[str, tuple[str, Kept | None]]
     #: The newest time of a stream that its tasks accept, by the clock of the plan.
     newest_us: Callable[[str | None, Plan], int]
+    #: Puts the pieces of an operator into a file, if they are many: from its name, its order and all pieces.
+    sent: Callable[[str, StateOrder, Sequence[Piece]], StateOrder] = lambda operator, order, pieces: order
 
     def staging(self, operator: str) -> dict[str, Any]:
         """Where its tasks stage their results, if they do."""
@@ -69,9 +72,13 @@ class BatchOrder:
         root, kept_as = self.staged[operator]
         return {"stage_root": root, "kept_as": kept_as}
 
-    def state(self, operator: str) -> StateOrder:
-        """What the plan asks of the state of an operator."""
-        return state_order(operator, self.plan, self.before, self.store_url, self.run)
+    def state(self, operator: str, everywhere: tuple[int, ...] = ()) -> StateOrder:
+        """What the plan asks of the state of an operator.
+
+        `everywhere`: sides of which every instance may read all rows.
+        """
+        order = state_order(operator, self.plan, self.before, self.store_url, self.run)
+        return self.sent(operator, replace(order, everywhere=everywhere), self.before.pieces)
 
     def late_before_us(self, stream: str | None) -> int:
         """Rows of a stream below this are late; rows of operators never are."""

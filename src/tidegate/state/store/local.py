@@ -1,11 +1,14 @@
 """`LocalStore`: blobs in a directory of this machine, read through memory maps.
 
 `write_atomic` is a write under a temporary name followed by a rename in the same directory, which POSIX
-makes atomic. See `store` for what is guaranteed without fsync.
+makes atomic. `write_new` links instead of renaming: the kernel refuses a link over a file. On a disk that has
+no hard links it looks and renames, and the lock alone keeps two runs apart. See `store` for what is
+guaranteed without fsync.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -17,6 +20,9 @@ from tidegate.state.store.paths import Names, checked, missing, selected, tempor
 
 if TYPE_CHECKING:
     from tidegate.state.store.paths import Bytes
+
+#: What a disk says that has no hard links.
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 
 
 class LocalStore:
@@ -39,11 +45,26 @@ class LocalStore:
 
     def write_atomic(self, path: str, data: bytes) -> None:
         # 1. All bytes under a temporary name.
-        draft = temporary(checked(path))
-        with self._create(draft) as file:
-            file.write(data)
+        draft = self._draft(path, data)
         # 2. One step that makes them visible, complete.
-        os.replace(self._full(draft), self._full(path))
+        os.replace(draft, self._full(path))
+
+    def write_new(self, path: str, data: bytes) -> bool:
+        draft, full = self._draft(path, data), self._full(path)
+        try:
+            os.link(draft, full)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            if os.path.exists(full):
+                return False
+            os.replace(draft, full)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(draft)
+        return True
 
     def read(self, path: str) -> bytes:
         try:
@@ -80,6 +101,13 @@ class LocalStore:
 
     def _full(self, path: str) -> str:
         return os.path.join(self.root, checked(path))
+
+    def _draft(self, path: str, data: bytes) -> str:
+        """A temporary file beside `path` with these bytes."""
+        draft = temporary(checked(path))
+        with self._create(draft) as file:
+            file.write(data)
+        return self._full(draft)
 
     def _create(self, path: str) -> IO[bytes]:
         full = self._full(path)

@@ -43,6 +43,11 @@ class MemoryStore:
     def write_atomic(self, path: str, data: bytes) -> None:
         self._blobs[checked(path)] = bytes(data)
 
+    def write_new(self, path: str, data: bytes) -> bool:
+        # A fresh object, so that identity tells which of two equal ones is there.
+        mine = bytes(bytearray(data))
+        return self._blobs.setdefault(checked(path), mine) is mine
+
     def read(self, path: str) -> bytes:
         try:
             return self._blobs[checked(path)]

@@ -10,6 +10,10 @@ What `write_atomic` guarantees depends on the file system:
   the two leaves no file at all. Manifests and plans are never replaced, so this can only hit a lease
   or the telemetry of a replayed batch.
 
+`write_new` puts on the condition that the name is free, where the store is known to keep it: S3 (tested
+with s3fs, against moto). All others are asked first whether the file is there; between the answer and the put
+another run may write it, and only the lease stands against that.
+
 `map` fetches a file once to a directory of this machine (see `downloads`) and maps the copy.
 """
 
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Schemes whose single put is atomic and whose rename is a copy.
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "r2", "oci", "obs"})
+#: Of these, those whose package was tested to put on the condition that the name is free.
+CONDITIONAL = frozenset({"s3", "s3a"})
 #: Local copies of one checkpoint on one machine. Less: more fetching; more: more disk.
 CACHE_BYTES = 4 << 30
 
@@ -60,7 +66,8 @@ class RemoteStore:
         self._root: str = root.rstrip("/")
         self._own = (cache_directory, cache_bytes, file_system)
         self._downloads: Downloads | None = None
-        self._object_store = self._url.partition("://")[0] in OBJECT_STORES
+        scheme = self._url.partition("://")[0]
+        self._object_store, self._conditional = scheme in OBJECT_STORES, scheme in CONDITIONAL
 
     @property
     def url(self) -> str:
@@ -89,6 +96,18 @@ class RemoteStore:
         self._put(draft, [data])
         # 2. One step that makes them visible, complete.
         self._rename(self._full(draft), self._full(path))
+
+    def write_new(self, path: str, data: bytes) -> bool:
+        if self._conditional:
+            try:
+                self._fs.pipe_file(self._full(path), bytes(data), mode="create")
+            except FileExistsError:
+                return False
+            return True
+        if self.exists(path):
+            return False
+        self.write_atomic(path, data)
+        return True
 
     def read(self, path: str) -> bytes:
         try:

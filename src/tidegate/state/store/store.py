@@ -9,6 +9,9 @@ Guarantees that all three give:
 
 - `write_atomic`: a reader sees the old content, the new content, or no file: never a part. The file
   appears under its name only when all bytes have been handed to the file system.
+- `write_new`: the same, but one that is there stays as it is. Of two runs that write one name, one is told
+  that the name was free: by the kernel, or by the object store where it can put on a condition (which were
+  tested: see `remote`). Elsewhere the lease alone keeps two runs apart.
 - `write` does not guarantee this: its names are unique to an attempt and unknown to readers until a later
   manifest lists them. A second write of one name is refused.
 - A missing file is a `StateError` that names it.
@@ -45,6 +48,10 @@ class Store(Protocol):
 
     def write_atomic(self, path: str, data: bytes) -> None:
         """Write a file that appears complete or not at all, replacing one of the same name."""
+        ...
+
+    def write_new(self, path: str, data: bytes) -> bool:
+        """The same, unless a file of this name is there: then nothing is written, and False returned."""
         ...
 
     def read(self, path: str) -> bytes:

@@ -23,6 +23,7 @@ from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
 from tidegate.worker.runtime.owned_state import OwnedState
 from tidegate.worker.runtime.runs import NewRun, StoredRun
+from tidegate.worker.runtime.state_order import for_instance
 from tidegate.worker.runtime.task_errors import ArrowFunction, guarded
 from tidegate.worker.runtime.task_runner import (
     Context,
@@ -43,7 +44,8 @@ def find_candidates(work: JoinWork, finding: JoinWork, context: Context) -> Arro
         number = instance_in(received, partition_of(task))
         handover = Handover(work, _attempt(task))
         handover.tell("instance", str(number))
-        for result in JoinInstance(finding, number, attempt()).run(iter(received)):
+        order = for_instance(finding, number)
+        for result in JoinInstance(order, number, attempt()).run(iter(received)):
             texts = result.column(REPORT)
             if texts.null_count:
                 yield result
@@ -60,7 +62,8 @@ def settle_judged(work: JoinWork, context: Context) -> ArrowFunction:
         handover = Handover(work, _attempt(context()))
         # Once the first batch or the end is read, the first step has written its instance number.
         rows = chain(list(islice(batches, 1)), batches)
-        settling = SettleInstance(work, int(handover.heard("instance")), attempt())
+        instance = int(handover.heard("instance"))
+        settling = SettleInstance(for_instance(work, instance), instance, attempt())
         yield from settling.run(rows, lambda: handover.heard("report"))
 
     return guarded(work.layout.operator, settle)
@@ -93,7 +96,12 @@ class SettleInstance:
     def __init__(self, work: JoinWork, instance: int, attempt: str):
         self.work, self.layout, self.instance = work, work.layout, instance
         self.cache = worker_cache(
-            work.state.store_url, self.layout.operator, work.state.pieces, work.state.run
+            work.state.store_url,
+            self.layout.operator,
+            work.state.pieces,
+            work.state.run,
+            work.state.instance,
+            work.state.batch,
         )
         path = segment_path(self.layout.operator, work.state.batch, instance, attempt)
         self.writer: SegmentWriter = SegmentWriter(open_store(work.state.store_url), path)

@@ -31,7 +31,12 @@ class BySets:
         self.on, self._work = on, work
         self._probing: dict[int, SetColumn] = {}
         self._views = worker_views(
-            work.state.store_url, work.layout.operator, work.state.pieces, work.state.run
+            work.state.store_url,
+            work.layout.operator,
+            work.state.pieces,
+            work.state.run,
+            work.state.instance,
+            work.state.batch,
         )
 
     def prepare(self, run: RowRun, other: RowRun, places: Places | None) -> None:

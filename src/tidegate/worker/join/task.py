@@ -62,7 +62,12 @@ class JoinInstance:
         self.work, self.layout, self.instance = work, work.layout, instance
         name = self.layout.operator
         self.cache: SegmentCache = cache or worker_cache(
-            work.state.store_url, name, work.state.pieces, work.state.run
+            work.state.store_url,
+            name,
+            work.state.pieces,
+            work.state.run,
+            work.state.instance,
+            work.state.batch,
         )
         path = segment_path(name, work.state.batch, instance, attempt)
         self.writer: SegmentWriter = SegmentWriter(open_store(work.state.store_url), path)

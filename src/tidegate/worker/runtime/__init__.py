@@ -5,6 +5,7 @@ task_errors.py     brings an error of a task to the driver, with its code and de
 layout.py          the columns of rows, in the shuffle and in the state
 runs.py            sorted rows of one side: new, or stored by an earlier batch
 owned_state.py     the stored rows of one instance; state_order.py: the state part of a work order
+piece_lists.py     a file with the pieces of each instance
 marks.py           rows that matched on an instance that does not store them
 worker_cache.py    what a worker process keeps between batches; memory.py: keeps freed memory
 stage_file.py      results as one Parquet file per task

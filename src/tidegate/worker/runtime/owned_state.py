@@ -55,6 +55,7 @@ class OwnedState:
         lent: Sequence[frozenset[int]] | None = None,
     ) -> None:
         """`lent`: per side, partitions to probe besides its own; None: as the join itself needs them."""
+        assert work.state.lists is None, "an order for all instances: see state_order.for_instance"
         self._work, self._cache = work, cache
         self.owned: tuple[frozenset[int], ...] = tuple(
             placement.owned_by(instance) for placement in work.state.routing.sides

@@ -18,6 +18,7 @@ import pyarrow as pa
 from tidegate.worker.runtime.garbage import LOADED_OBJECTS
 from tidegate.worker.runtime.layout import CODE, MARKER, TAG
 from tidegate.worker.runtime.stage_file import Kept
+from tidegate.worker.runtime.state_order import for_instance
 from tidegate.worker.runtime.task_errors import ArrowFunction, guarded
 
 
@@ -78,7 +79,8 @@ def by_instance(make: Callable[[W, int, str], Task], work: W, context: Context) 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         LOADED_OBJECTS.keep()
         received = list(batches)
-        return make(work, instance_in(received, partition_of(context())), attempt()).run(iter(received))
+        instance = instance_in(received, partition_of(context()))
+        return make(for_instance(work, instance), instance, attempt()).run(iter(received))
 
     return guarded(work.layout.operator, run)
 

@@ -8,9 +8,25 @@ from pathlib import Path
 import pytest
 
 from tidegate.driver.io import linked_output
+from tidegate.errors import CheckpointInUse
+
+
+class Held:
+    """A checkpoint that this run holds, or has lost."""
+
+    def __init__(self, token: str, lost: bool = False) -> None:
+        self.token, self.lost = token, lost
+
+    def check(self) -> None:
+        if self.lost:
+            raise CheckpointInUse("taken over", code="CHECKPOINT_IN_USE")
+
+
+FENCE = Held("this")
 
 
 def staged(folder: Path, *texts: str) -> list[str]:
+    folder.mkdir(exist_ok=True)
     files = [folder / f"{number}.parquet" for number in range(len(texts))]
     for file, text in zip(files, texts, strict=True):
         file.write_text(text)
@@ -28,7 +44,7 @@ def shown(folder: Path) -> dict[str, list[str]]:
 
 def test_linked_files_outlive_the_staged_ones(tmp_path: Path) -> None:
     files = staged(tmp_path, "a", "b")
-    assert linked_output.publish(files, str(tmp_path / "out"), 3)
+    assert linked_output.publish(files, str(tmp_path / "out"), 3, FENCE)
     for file in files:
         os.remove(file)
     assert shown(tmp_path / "out") == {"batch=3": ["a", "b"]}
@@ -36,12 +52,12 @@ def test_linked_files_outlive_the_staged_ones(tmp_path: Path) -> None:
 
 
 def test_a_replay_takes_the_place_of_the_first_attempt(tmp_path: Path) -> None:
-    linked_output.publish(staged(tmp_path, "a", "b", "c"), str(tmp_path / "out"), 3)
-    linked_output.publish(staged(tmp_path, "d"), str(tmp_path / "out"), 3)
+    linked_output.publish(staged(tmp_path, "a", "b", "c"), str(tmp_path / "out"), 3, FENCE)
+    linked_output.publish(staged(tmp_path, "d"), str(tmp_path / "out"), 3, FENCE)
     assert shown(tmp_path / "out") == {"batch=3": ["d"]}
 
 
-def test_what_died_before_it_was_shown_is_seen_by_nobody_and_goes_with_the_replay(
+def test_what_died_before_it_was_shown_is_seen_by_nobody_and_goes_with_a_second_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(draft: str, target: str) -> None:
@@ -51,9 +67,9 @@ def test_what_died_before_it_was_shown_is_seen_by_nobody_and_goes_with_the_repla
     with monkeypatch.context() as patch:
         patch.setattr(linked_output, "_show", die)
         with pytest.raises(KeyboardInterrupt):
-            linked_output.publish(half, str(tmp_path / "out"), 0)
+            linked_output.publish(half, str(tmp_path / "out"), 0, FENCE)
     assert shown(tmp_path / "out") == {}
-    linked_output.publish(staged(tmp_path, "whole"), str(tmp_path / "out"), 0)
+    linked_output.publish(staged(tmp_path, "whole"), str(tmp_path / "out"), 0, FENCE)
     assert shown(tmp_path / "out") == {"batch=0": ["whole"]}
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["batch=0"]
 
@@ -65,5 +81,13 @@ def test_a_disk_that_cannot_link_leaves_nothing_behind(
         raise OSError(18, "Invalid cross-device link")
 
     monkeypatch.setattr(os, "link", refuse)
-    assert not linked_output.publish(staged(tmp_path, "a"), str(tmp_path / "out"), 0)
+    assert not linked_output.publish(staged(tmp_path, "a"), str(tmp_path / "out"), 0, FENCE)
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_run_that_lost_its_checkpoint_while_it_linked_shows_nothing(tmp_path: Path) -> None:
+    heir, zombie = Held("heir"), Held("zombie", lost=True)
+    assert linked_output.publish(staged(tmp_path, "a"), str(tmp_path / "out"), 1, heir)
+    with pytest.raises(CheckpointInUse):
+        linked_output.publish(staged(tmp_path / "its", "b", "c"), str(tmp_path / "out"), 1, zombie)
+    assert shown(tmp_path / "out") == {"batch=1": ["a"]}

@@ -73,6 +73,20 @@ def test_an_object_store_is_given_a_single_put_and_no_rename(tmp_path: Path) -> 
     assert fs.cat_file("s3://bucket/root/m/1.json") == b"x"
 
 
+def test_s3_puts_a_new_file_on_the_condition_that_the_name_is_free(tmp_path: Path) -> None:
+    class S3(CountingFileSystem):
+        def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+            conditions.append(mode)
+            super().pipe_file(path, value, mode)
+
+    conditions: list[str] = []
+    store = a_store(S3(), tmp_path, url="s3://bucket/root")
+    assert store.write_new("m/1.json", b"x")
+    assert not store.write_new("m/1.json", b"y")
+    assert store.read("m/1.json") == b"x"
+    assert conditions == ["create", "create"]
+
+
 def test_any_other_file_system_gets_a_rename(tmp_path: Path) -> None:
     fs = CountingFileSystem()
     a_store(fs, tmp_path).write_atomic("m/1.json", b"x")

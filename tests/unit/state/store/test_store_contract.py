@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 import threading
 from pathlib import Path
@@ -56,6 +58,65 @@ def test_an_atomic_write_replaces_and_leaves_nothing_else_behind(store: Store) -
     store.write_atomic("m/1.json", b"new")
     assert store.read("m/1.json") == b"new"
     assert store.list() == ["m/1.json"]
+    assert store.list(temporary=True) == []
+
+
+def test_a_new_file_is_written_only_where_no_file_is(store: Store) -> None:
+    assert store.write_new("m/1.json", b"first")
+    assert not store.write_new("m/1.json", b"second")
+    assert not store.write_new("m/1.json", b"first")
+    assert store.read("m/1.json") == b"first"
+    assert store.list() == ["m/1.json"]
+    assert store.list(temporary=True) == []
+    store.delete("m/1.json")
+    assert store.write_new("m/1.json", b"third")
+
+
+@pytest.mark.parametrize("kind", ["local", "memory"])
+def test_of_many_that_write_a_new_file_at_once_one_succeeds(kind: str, tmp_path: Path) -> None:
+    store = make_store(kind, tmp_path)
+    for number in range(30):
+        barrier = threading.Barrier(4)
+        won: list[bytes] = []
+
+        def write(data: bytes, path: str, barrier: threading.Barrier, won: list[bytes]) -> None:
+            barrier.wait()
+            if store.write_new(path, data):
+                won.append(data)
+
+        path = f"m/{number}.json"
+        writers = [
+            threading.Thread(target=write, args=(b"%d" % i * 1_000, path, barrier, won)) for i in range(4)
+        ]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        assert won == [store.read(path)]
+
+
+def test_a_disk_without_hard_links_still_refuses_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: str, target: str) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    store = make_store("local", tmp_path)
+    assert store.write_new("m/1.json", b"first")
+    assert not store.write_new("m/1.json", b"second")
+    assert store.read("m/1.json") == b"first"
+    assert store.list(temporary=True) == []
+
+
+def test_a_full_disk_leaves_no_draft_of_a_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: str, target: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "link", full)
+    store = make_store("local", tmp_path)
+    with pytest.raises(OSError, match="No space left"):
+        store.write_new("m/1.json", b"first")
     assert store.list(temporary=True) == []
 
 
