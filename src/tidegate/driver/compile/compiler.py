@@ -89,7 +89,9 @@ class _Compiler:
         self._sifts, self._stored = sifts, stored
         #: By operator: the columns that are read behind it.
         self._wanted: dict[str, frozenset[str]] = {}
-        self._tags = iter(range(0, 2**15 - 1, 2))
+        #: The tag of each port of an operator, by its place; the same if the operator is built again.
+        self._tags: dict[tuple[str, int], int] = {}
+        self._building, self._ports = "", 0
         sources = sources_of(outputs)
         streaming = all_streaming_or_none(sources)
         self.spark = sources[0].frame.sparkSession
@@ -122,7 +124,15 @@ class _Compiler:
         for parent in () if isinstance(base, Union) else base.inputs:
             self._visit(parent)
         if isinstance(base, OperatorNode):
-            self.compiled.operators.append(build(base, self._names[id(base)], self))
+            self.compiled.operators.append(self._built(base, self._names[id(base)]))
+
+    def _built(self, node: OperatorNode, name: str) -> Operator:
+        self._building, self._ports = name, 0
+        return build(node, name, self)
+
+    def _next_tag(self) -> int:
+        self._ports += 1
+        return self._tags.setdefault((self._building, self._ports), 2 * len(self._tags))
 
     def _prune(self) -> None:
         """Build operators again without the columns that nothing behind them reads, the last ones first."""
@@ -134,7 +144,7 @@ class _Compiler:
                 continue
             self._wanted[one.name] = wanted
             self.compiled.forget_entries(one)
-            operators[place] = build(one.node, one.name, self)
+            operators[place] = self._built(one.node, one.name)
 
     def _read_behind(self, operator: Operator) -> frozenset[str]:
         """The columns of an operator that its readers need."""
@@ -180,7 +190,7 @@ class _Compiler:
         base, steps = ports.steps_of(node)
         assigned = lanes.assign([kind for _, _, kind in stored])
         stream = base.name if isinstance(base, Source) else None
-        port = Port(next(self._tags), stream, tuple(name for name, _, _ in stored), assigned)
+        port = Port(self._next_tag(), stream, tuple(name for name, _, _ in stored), assigned)
         values = [value for _, value, _ in stored]
 
         @cache
