@@ -9,13 +9,15 @@ name, so retries and speculative attempts never write to the same file.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.worker.runtime.layout import CODE, MARKER, TAG
+from tidegate.worker.runtime.portions import held
 from tidegate.worker.runtime.stage_file import Kept
 from tidegate.worker.runtime.task_errors import ArrowFunction, guarded
 
@@ -75,8 +77,10 @@ def by_instance(make: Callable[[W, int, str], Task], work: W, context: Context) 
     """Tasks of an operator with state, one per instance. `make`: from work order, instance and attempt."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        received = list(batches)
-        return make(work, instance_in(received, partition_of(context())), attempt()).run(iter(received))
+        received = deque(held(batches))
+        task = make(work, instance_in(received, partition_of(context())), attempt())
+        # Handed over one by one: what the task is done with can be freed.
+        return task.run(received.popleft() for _ in range(len(received)))
 
     return guarded(work.layout.operator, run)
 
@@ -99,7 +103,7 @@ def attempt() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def instance_in(received: Sequence[pa.RecordBatch], task: int) -> int:
+def instance_in(received: Iterable[pa.RecordBatch], task: int) -> int:
     """The number of the instance whose rows these are.
 
     A marker row contains it. Without a marker the operator runs alone, and Spark's task number is used.
