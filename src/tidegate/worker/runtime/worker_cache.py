@@ -1,19 +1,69 @@
 """Caches open segments and prepared runs in a worker process between batches.
 
 Any worker may get any instance, so correctness never depends on the cache.
+
+A worker serves every query of its Spark session, one after the other and side by side, and is never told that
+one has ended. So all caches of a kind share one limit: the operators of the present checkpoint have equal
+parts of it, and those of other checkpoints go first, the least recently used of them before others.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from tidegate.model.pieces import Piece
-from tidegate.state.segments import SegmentCache
+from tidegate.state.segments import CACHE_BYTES, SegmentCache
 from tidegate.state.store.store import open_store
 
-#: Per store and operator: the run that opened the segments, and the segments.
-_caches: dict[tuple[str, str], tuple[str, SegmentCache]] = {}
+#: Limits of all caches of a worker: segments, which are mapped, and prepared runs.
+SEGMENT_BYTES, VIEW_BYTES = 2 << 30, 512 << 20
+#: Checkpoints and operators that a worker remembers, however little they hold.
+_REMEMBERED = 64
+
+
+class Bounded(Protocol):
+    """A cache that can be given another limit."""
+
+    bytes_held: int
+
+    def shrink(self, byte_limit: int) -> None:
+        """Hold so many bytes at most, from now on."""
+        ...
+
+
+C = TypeVar("C", bound=Bounded)
+
+
+class Caches(OrderedDict[tuple[str, str], tuple[str, C]]):
+    """Per store and operator: the run that filled a cache, and the cache; the least recently used first."""
+
+    def __init__(self, byte_limit: int, most_each: int) -> None:
+        super().__init__()
+        self._byte_limit, self._most_each = byte_limit, most_each
+
+    def of(self, url: str, operator: str, run: str, make: Callable[[], C]) -> C:
+        """The cache of an operator, new for every run of it. All caches are within the limit afterwards."""
+        filled_by, cache = self.pop((url, operator), ("", None))
+        if cache is None or filled_by != run:
+            cache = make()
+        self[url, operator] = run, cache
+        beside = [one for place, (_, one) in self.items() if place[0] == url]
+        for one in beside:
+            one.shrink(min(self._most_each, self._byte_limit // len(beside)))
+        for place in [place for place in self if place[0] != url]:
+            if len(self) <= _REMEMBERED and self.bytes_held <= self._byte_limit:
+                break
+            del self[place]
+        return cache
+
+    @property
+    def bytes_held(self) -> int:
+        return sum(cache.bytes_held for _, cache in self.values())
+
+
+_caches: Caches[SegmentCache] = Caches(SEGMENT_BYTES, CACHE_BYTES)
 
 
 def worker_cache(url: str, operator: str, pieces: tuple[Piece, ...], run: str) -> SegmentCache:
@@ -22,10 +72,7 @@ def worker_cache(url: str, operator: str, pieces: tuple[Piece, ...], run: str) -
     Workers outlive a run of the query. A file may have changed between two runs, so each run opens and
     verifies its segments anew.
     """
-    opened_by, cache = _caches.get((url, operator), ("", None))
-    if cache is None or opened_by != run:
-        cache = SegmentCache(open_store(url))
-        _caches[url, operator] = run, cache
+    cache = _caches.of(url, operator, run, lambda: SegmentCache(open_store(url)))
     alive = {piece.data.file for piece in pieces}
     alive.update(blob.file for piece in pieces for blob in piece.matched.values())
     cache.keep_only(alive)
@@ -37,10 +84,6 @@ class View(Protocol):
 
     @property
     def nbytes(self) -> int: ...
-
-
-#: Size limit of prepared runs (bitsets, inverted lists) in a worker.
-VIEW_BYTES = 512 << 20
 
 
 class Views:
@@ -65,6 +108,14 @@ class Views:
             return
         self._kept[name] = view
         self.bytes_held += view.nbytes
+        self._drop_oldest()
+
+    def shrink(self, byte_limit: int) -> None:
+        """Hold so many bytes at most, from now on."""
+        self._byte_limit = byte_limit
+        self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
         while self.bytes_held > self._byte_limit and len(self._kept) > 1:
             _, gone = self._kept.popitem(last=False)
             self.bytes_held -= gone.nbytes
@@ -76,14 +127,11 @@ class Views:
             self.bytes_held -= self._kept.pop(name).nbytes
 
 
-_views: dict[tuple[str, str], tuple[str, Views]] = {}
+_views: Caches[Views] = Caches(VIEW_BYTES, VIEW_BYTES)
 
 
 def worker_views(url: str, operator: str, pieces: tuple[Piece, ...], run: str) -> Views:
     """The prepared runs of this worker process; as `worker_cache`."""
-    opened_by, views = _views.get((url, operator), ("", None))
-    if views is None or opened_by != run:
-        views = Views()
-        _views[url, operator] = run, views
+    views = _views.of(url, operator, run, Views)
     views.begin_batch({piece.name for piece in pieces})
     return views
