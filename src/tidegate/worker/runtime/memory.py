@@ -29,7 +29,7 @@ KEPT_BYTES = 256 << 20
 #: A task handles received rows up to this part of the memory of its core at a time, and up to so many bytes.
 #: Sort keys, columns and stored copies come on top: five to eight times as much. Larger rooms make more
 #: memory necessary and save no time, because smaller arrays stay in the caches of the processor.
-_ROOM_PART, _ROOM_MOST = 32, 64 << 20
+_ROOM_PART, _ROOM_LEAST, _ROOM_MOST = 32, 1 << 20, 64 << 20
 #: A worker with more memory than this at the end of a task gives back what is free.
 _GIVES_BACK_BYTES = 2 * KEPT_BYTES
 #: Limits of control groups: of the second version and of the first.
@@ -55,7 +55,8 @@ def keep_freed_memory() -> bool:
 @cache
 def room_bytes() -> int:
     """What a task handles of its rows at a time: a part of the memory that there is for its core."""
-    return min(_ROOM_MOST, _memory_bytes() // (os.cpu_count() or 1) // _ROOM_PART)
+    part = _memory_bytes() // (os.cpu_count() or 1) // _ROOM_PART
+    return min(_ROOM_MOST, max(_ROOM_LEAST, part))
 
 
 def give_back_memory() -> None:

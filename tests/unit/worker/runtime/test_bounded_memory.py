@@ -59,7 +59,7 @@ def test_a_room_is_a_part_of_the_memory_of_a_core(monkeypatch: pytest.MonkeyPatc
         rooms[text] = room_bytes()
     room_bytes.cache_clear()
     assert rooms[str(1 << 30)] == (1 << 30) // 4 // 32
-    assert rooms[str(1 << 20)] == (1 << 20) // 4 // 32
+    assert rooms[str(1 << 20)] == 1 << 20, "enough to make progress"
     assert 0 < rooms["max"] <= 64 << 20
 
 
