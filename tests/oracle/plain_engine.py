@@ -11,7 +11,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -45,16 +45,29 @@ from tidegate.route.hash_routing import first_table
 from tidegate.state.store import memory
 from tidegate.state.store.memory import MemoryStore
 from tidegate.worker.join import pair_finder, predicates
+from tidegate.worker.join import task as join_task
 from tidegate.worker.join.residual import SettleInstance
 from tidegate.worker.join.task import JoinInstance
-from tidegate.worker.runtime import worker_cache
+from tidegate.worker.runtime import memory as memory_of_tasks
+from tidegate.worker.runtime import portions, worker_cache
 from tidegate.worker.runtime.layout import CODE, OK, REPORT, ROLE, ROW, TAG, TIME
 from tidegate.worker.runtime.state_order import StateOrder, for_instance
+from tidegate.worker.window import task as window_task
 
 #: (time, key, number, value); a row without a time is rejected.
 Row = tuple[int | None, Cell, int, int]
 #: (k, columns of the joined row …, time).
 Joined = tuple[Cell, ...]
+
+
+@contextmanager
+def small_rooms() -> Iterator[None]:
+    """Tasks hold a few rows at a time."""
+    with ExitStack() as patches:
+        for module in (join_task, window_task, portions, memory_of_tasks):
+            patches.enter_context(patch.object(module, "room_bytes", lambda: 200))
+        patches.enter_context(patch.object(window_task, "ROWS_AT_ONCE", 4))
+        yield
 
 
 @contextmanager
@@ -64,6 +77,7 @@ def small_steps() -> Iterator[None]:
         patch.object(merging, "TIER", 2),
         patch.object(merging, "CLOSED_MIN", 2),
         patch.object(pair_finder, "PAIRS_PER_CHUNK", 3),
+        patch.object(join_task, "PAIRS_PER_CHUNK", 3),
         patch.object(predicates, "CANDIDATES_PER_CALL", 3),
     ):
         yield

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +91,47 @@ def test_a_sink_that_raises(home: Home, caplog: pytest.LogCaptureFixture) -> Non
     assert any("failed after batch 0: [SINK_FAILED]" in line for line in lines)
     assert any("continues after batch 0; batch 1 was begun and runs again" in line for line in lines)
     assert "stopped after batch" in lines[-1]
+
+
+class Starved(tg.Aggregator):
+    """Counts rows; while a file exists, its worker is killed as a system does that runs out of memory."""
+
+    state, returns = "n long", "long"
+
+    def __init__(self, column: str, starves: str):
+        super().__init__(column)
+        self.starves = starves
+
+    def zero(self) -> tuple[int]:
+        return (0,)
+
+    def update(self, state: Any, values: Any) -> tuple[int]:
+        if 1 in values and os.path.exists(self.starves):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return (state[0] + len(values),)
+
+    def merge(self, one: Any, other: Any) -> tuple[int]:
+        return (one[0] + other[0],)
+
+    def finish(self, state: Any) -> int:
+        return int(state[0])
+
+
+def test_a_worker_that_the_system_kills(home: Home) -> None:
+    starves = home.folder / "starves"
+    rows = home.stream("a").window("1 second", by=["k"], name="counts").agg(m=Starved("n", str(starves)))
+    output = rows.select("k", "m").write_to(home.sink, name="counts")
+    starves.touch()
+    text = str(home.fails(output, "WORKER_CRASHED"))
+    assert "Batch 1 failed: a worker process has died" in text
+    assert "Nothing of the batch was committed" in text
+    assert "spark.executor.memoryOverhead" in text
+    assert "maxBytesPerTrigger" in text
+    assert "java" not in text
+    starves.unlink()
+    query = home.start(output)
+    assert query.await_termination(PATIENCE_SECONDS)
+    assert home.sink.rows == [(1, 1)], "the last window is still open"
 
 
 def test_batch_inputs_raise_the_same_error(spark: SparkSession, home: Home) -> None:

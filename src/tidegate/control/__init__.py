@@ -11,6 +11,7 @@ batch: to plan it, and to learn from it.
     repair/            skipped pairs that a later batch finds
     receipts/          what was lost
     planning.py        the plan of a batch; outcome.py: the manifest after it
+    batch_size.py      how much of its sources a batch takes without a goal
     watermarks.py      how far event time has come
     latency.py         how long rows took from their availability to the publishing of their batch
     merging.py         which stored pieces become one

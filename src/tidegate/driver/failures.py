@@ -93,10 +93,19 @@ CAUSES = (
         of_source=True,
     ),
     _cause(
+        code="JAVA_MEMORY_FULL",
+        pattern=r"OutOfMemoryError",
+        problem="Spark's Java process ran out of memory",
+        do="Give it more (spark.driver.memory, spark.executor.memory), or let sources give less to a batch "
+        f"(maxBytesPerTrigger, maxOffsetsPerTrigger), {_AGAIN}",
+    ),
+    _cause(
         code="WORKER_CRASHED",
-        pattern=r"Python worker exited unexpectedly|ExecutorLostFailure|OutOfMemoryError",
+        pattern=r"Python worker exited unexpectedly|ExecutorLostFailure",
         problem="a worker process has died",
-        do=f"Give workers more memory (spark.executor.memoryOverhead) or use more instances, {_AGAIN}",
+        do="If the system killed it because memory ran out (its log says so), give workers more "
+        "(spark.executor.memoryOverhead, or fewer cores), use more instances, or let sources give less to a "
+        f"batch (maxBytesPerTrigger, maxOffsetsPerTrigger), {_AGAIN}",
     ),
     _cause(
         code="WORKERS_WITHOUT_TIDEGATE",
@@ -259,6 +268,11 @@ def _got(text: str, cause: Cause) -> str:
         return _raised_in(text)
     if cause.code == "WORKERS_WITHOUT_TIDEGATE":
         return shortened(next(line for line in text.splitlines() if cause.pattern.search(line)))
+    if cause.code in ("WORKER_CRASHED", "JAVA_MEMORY_FULL"):
+        # The innermost error says only that a stream has ended.
+        found = cause.pattern.search(text)
+        assert found is not None
+        return shortened(text[found.start() :].splitlines()[0])
     file = _FILE.search(text)
     return file[1] if cause.of_source and file is not None else reason(text)
 

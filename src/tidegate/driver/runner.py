@@ -15,11 +15,13 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate import __version__
 from tidegate.api.listeners import notify
+from tidegate.control import batch_size
 from tidegate.control.goal import goal_loop
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.engine.engine import BATCH_BYTES, CONF, Engine
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.failures import failure_of
+from tidegate.driver.io.default_limits import DefaultLimits
 from tidegate.driver.io.read_limits import ReadLimits, before_the_first_batch
 from tidegate.driver.quiet_logs import QuietLogs, mark_jobs, own_thread
 from tidegate.driver.spark_conf import LOCAL_CONF, STREAM_CONF
@@ -118,7 +120,7 @@ def run_stream(
         if engine.settles_first:
             with QuietLogs(compiled.spark), run.failing():
                 engine.finish_settling()
-        leaves = compiled.query_input.leaves if settings.goal is not None else []
+        leaves = compiled.query_input.leaves
         writer = _named(compiled.query_input.frame().writeStream.foreachBatch(run.take), name)
         writer = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger)
         local = LOCAL_CONF if isinstance(checkpoint.store, LocalStore) else {}
@@ -128,9 +130,13 @@ def run_stream(
             with before_the_first_batch(inner._jsq, compiled.spark):
                 run.quiet.hide_run(inner.id, inner.runId)
                 engine.query = inner._jsq
+                known = engine.manifest
                 if settings.goal is not None:
-                    known = goal_loop.limits(engine.manifest)
-                    engine.sources = ReadLimits(inner._jsq, compiled.spark, leaves, known)
+                    limits = goal_loop.limits(known)
+                    engine.sources = ReadLimits(inner._jsq, compiled.spark, leaves, limits)
+                else:
+                    factor = batch_size.factor(known.control)
+                    engine.default_limits = DefaultLimits(inner._jsq, compiled.spark, leaves, factor)
             query._engine = engine
             query._inner = inner
             notify("start", query)

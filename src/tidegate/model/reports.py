@@ -139,6 +139,18 @@ class TaskSeconds:
 
 
 @dataclass(frozen=True)
+class TaskMemory:
+    """Memory of a task and of its worker, in bytes."""
+
+    #: Rows as the task received them.
+    received_bytes: int = 0
+    #: The most anonymous memory that its worker was seen to have; 0 if the system does not say.
+    peak_bytes: int = 0
+    #: What it holds of received rows at a time; 0: unknown.
+    room_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class StateChange:
     """What an instance read and changed of the state."""
 
@@ -174,6 +186,7 @@ class TaskReport:
     repaired: Repaired = Repaired()
     #: Of approximate windows: rows that were kept, per stratum of groups.
     strata: tuple[int, ...] = ()
+    memory: TaskMemory = TaskMemory()
 
 
 @dataclass(frozen=True)

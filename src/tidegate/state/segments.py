@@ -125,15 +125,23 @@ class SegmentCache:
         self._blobs[place] = blob
         self._holds.setdefault(place.file, set()).add(place)
         self.bytes_held += place.length
-        while self.bytes_held > self._byte_limit and len(self._blobs) > 1:
-            self._drop(next(iter(self._blobs)))
+        self._drop_oldest()
         return blob
+
+    def shrink(self, byte_limit: int) -> None:
+        """Hold so many bytes at most, from now on."""
+        self._byte_limit = byte_limit
+        self._drop_oldest()
 
     def keep_only(self, files: Set[str]) -> None:
         """Let go of every blob of any other file: the manifest no longer names it."""
         for file in [file for file in self._holds if file not in files]:
             for place in tuple(self._holds[file]):
                 self._drop(place)
+
+    def _drop_oldest(self) -> None:
+        while self.bytes_held > self._byte_limit and len(self._blobs) > 1:
+            self._drop(next(iter(self._blobs)))
 
     def _drop(self, place: ByteRange) -> None:
         del self._blobs[place]

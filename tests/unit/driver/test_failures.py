@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from tidegate.driver.failures import failure_of, writing
 from tidegate.errors import BatchFailed, StateError, TidegateError
+from tidegate.worker.runtime.stage_file import StageWriter
 from tidegate.worker.runtime.task_errors import guarded
 
 UDF_TEXT = """
@@ -154,6 +158,8 @@ def test_a_damaged_source_file_is_named_with_its_stream() -> None:
         ("java.net.ConnectException: Connection refused", "PATH_UNREACHABLE"),
         ("java.io.IOException: Mkdirs failed to create file:/out/batch=3", "PATH_REFUSED"),
         ("Python worker exited unexpectedly (crashed)", "WORKER_CRASHED"),
+        ("ExecutorLostFailure (executor 1 exited): Container killed, exit code 137", "WORKER_CRASHED"),
+        ("java.lang.OutOfMemoryError: Java heap space", "JAVA_MEMORY_FULL"),
         ("ModuleNotFoundError: No module named 'tidegate'", "WORKERS_WITHOUT_TIDEGATE"),
         ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", "EXPRESSION_FAILED"),
     ],
@@ -164,6 +170,40 @@ def test_errors_of_spark_are_told_apart(text: str, code: str) -> None:
     assert found.code == code
     assert found.details["remedy"]
     assert found.details["batch_id"] == 7
+
+
+def test_a_starved_worker_is_named_and_not_the_stream_that_it_ended() -> None:
+    text = (
+        ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 3.0 failed:\n"
+        "Python worker exited unexpectedly (crashed). Consider a fault handler.\n"
+        "\tat org.apache.spark.api.python.BasePythonRunner.read(PythonRunner.scala:1)\n"
+        "Caused by: java.io.EOFException"
+    )
+    found = of_spark(text)
+    assert found.details["got"].startswith("Python worker exited unexpectedly (crashed)")
+    assert "EOFException" not in str(found)
+    assert "spark.executor.memoryOverhead" in found.details["remedy"]
+    assert "maxBytesPerTrigger" in found.details["remedy"]
+
+
+def test_a_full_heap_of_java_is_not_taken_for_a_worker() -> None:
+    found = of_spark("java.lang.OutOfMemoryError: Java heap space\nExecutorLostFailure (executor 1)")
+    assert found.code == "JAVA_MEMORY_FULL"
+    assert found.details["got"] == "OutOfMemoryError: Java heap space"
+    assert "spark.driver.memory" in found.details["remedy"]
+
+
+def test_a_disk_that_fills_while_results_are_staged_is_named(tmp_path: Path) -> None:
+    # Every write to this device fails as one to a full disk does.
+    (tmp_path / "staged.parquet").symlink_to("/dev/full")
+
+    writer = StageWriter(str(tmp_path / "staged.parquet"))
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        writer.write(pa.record_batch({"x": np.random.default_rng(0).random(1 << 20)}))
+    found = of_spark(carried(raised.value))
+    assert found.code == "DISK_FULL"
+    assert "operator 'near'" in str(found)
+    assert "Free space" in found.details["remedy"]
 
 
 def test_an_unknown_error_of_spark_says_what_spark_says() -> None:

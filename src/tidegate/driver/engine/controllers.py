@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.api.goal import IDLE
-from tidegate.control import planning
+from tidegate.control import batch_size, planning
 from tidegate.control.actuators import join_shedding, partial_aggregation, stale_rows
 from tidegate.control.balance import balancing
 from tidegate.control.balance.skew_scan import loads_ahead
@@ -169,6 +169,11 @@ class Controllers:
                 ),
             },
         )
+
+    def size(self, done: BatchDone, taken: float) -> None:
+        """Decide how much the next batch takes; `taken`: the part of its limits that this one took."""
+        tasks = [report.memory for report in done.reports]
+        self._remember(done, {batch_size.CONTROL: batch_size.learn(done.before.control, taken, tasks)})
 
     def _kept(self, done: BatchDone, ran: Ran, times: Timings) -> Metrics:
         """What is learnt for the goal and for repair."""

@@ -27,7 +27,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.api.nodes import Output
-from tidegate.control import planning
+from tidegate.control import batch_size, planning
 from tidegate.control.balance import balancing
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.backpressure import TakenRows
@@ -51,6 +51,7 @@ from tidegate.driver.frames.passes import Pass, Reports
 from tidegate.driver.frames.stream_rows import StreamRows
 from tidegate.driver.io import drafts, linked_output, sinks
 from tidegate.driver.io.availability import Availabilities
+from tidegate.driver.io.default_limits import DefaultLimits
 from tidegate.driver.io.read_limits import ReadLimits
 from tidegate.driver.io.staging import Staging
 from tidegate.driver.sql_text import condition
@@ -115,8 +116,9 @@ class Engine:
         self.controllers: Controllers = Controllers(compiled, settings, self._operators)
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
-        #: Limits what sources give to a batch; None if nothing limits it.
+        #: Limits what sources give to a batch: under a goal, and without one. None: nothing limits it.
         self.sources: ReadLimits | None = None
+        self.default_limits: DefaultLimits | None = None
         self._times = Timings()
         self._awake_us = self._now_us()
         self._frame_cache = FrameCache()
@@ -320,6 +322,9 @@ class Engine:
         done.latency = self.latency(done, self._clock())
         # Many passes without rows tell nothing about the batches to come.
         self.controllers.learn(done, busy_seconds, self._is_cold or done.plan.settles, self._times)
+        if self.default_limits is not None:
+            with self._times.timed("intake"):
+                self.controllers.size(done, self.default_limits.taken(telemetry["offered"]))
         telemetry["latency"] = to_plain(done.latency)
         receipt = self.controllers.report(done, telemetry)
         # Another run may have written more receipts since.
@@ -331,6 +336,9 @@ class Engine:
         self.checkpoint.commit(done.after)
         self.manifest = done.after
         telemetry["latency"] = to_plain(self.latency(done, self._clock()))
+        if self.default_limits is not None:
+            with self._times.timed("intake"):
+                self.default_limits.set(batch_size.factor(self.manifest.control))
         if self.sources is not None:
             with self._times.timed("intake"):
                 self.sources.set(goal_loop.limits(self.manifest))

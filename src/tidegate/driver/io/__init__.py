@@ -6,6 +6,7 @@ staging.py           results that tasks write as Parquet, on their way to the si
 drafts.py            files of a batch that nobody sees until they are complete
 linked_output.py     an output that is made of the staged files themselves
 read_limits.py       how many rows sources give to the next batch: backpressure
+default_limits.py    the same without a goal: as much as tasks have memory for
 file_log.py          which files Spark's file source gave to a batch
 availability.py      when the rows of a batch became available
 source_sifters.py    sifters published for machines at the sources

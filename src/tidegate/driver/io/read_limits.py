@@ -1,4 +1,4 @@
-"""Backpressure on sources: sets the read limits of the next batch in a running Spark query.
+"""Backpressure on sources under a goal: sets the read limits of the next batch in a running Spark query.
 
 Spark asks a source for its limit (`maxFilesPerTrigger`, `maxOffsetsPerTrigger`) once, when a query starts,
 and keeps the answers in a table that it uses for every batch. This module writes that table between two
@@ -13,8 +13,8 @@ Other sources (rate, sockets, memory) are not limited. A limit of the user in fi
 and sources with a limit in bytes are not changed. The first batch of a run waits until its limit is set: the
 one that the last run decided, or, for a new stream, an amount that fits into memory.
 
-The table and the file source are internals of Spark and may change between versions. If something is not
-found, sources are left unchanged.
+Without a goal `default_limits.py` sets the limits. The table and the file source are internals of Spark and
+may change between versions. If something is not found, sources are left unchanged.
 """
 
 from __future__ import annotations
@@ -119,18 +119,12 @@ class ReadLimits:
         """Write limits into Spark's table, all at once because every call into Java costs time."""
         known = {source.java: limit for source, limit in limits.items() if limit is not None}
         if known:
-            table = self._execution.uniqueSources()
-            for java, limit in known.items():
-                table = table.updated(java, limit)
-            getattr(self._execution, "uniqueSources_$eq")(table)
+            write_limits(self._execution, known)
 
     def _found(self, streams: Sequence[str]) -> dict[str, _Source]:
         """The source of each stream, if it can be limited and no other stream reads it."""
-        given_up = time.monotonic() + _SETUP_SECONDS
-        while not self._execution.uniqueSources().size():
-            if time.monotonic() > given_up or not self._execution.isActive():
-                return {}
-            time.sleep(_ASK_SECONDS)
+        if not sources_set_up(self._execution):
+            return {}
         leaves = leaf_sources(self._execution)
         if len(leaves) < len(streams):
             return {}
@@ -142,6 +136,24 @@ class ReadLimits:
             if source is not None and len(readers) == 1 and not readers & found.keys():
                 found[readers.pop()] = source
         return found
+
+
+def sources_set_up(execution: Any) -> bool:
+    """Wait until Spark has set up the sources of a Java streaming query; False if it does not."""
+    given_up = time.monotonic() + _SETUP_SECONDS
+    while not execution.uniqueSources().size():
+        if time.monotonic() > given_up or not execution.isActive():
+            return False
+        time.sleep(_ASK_SECONDS)
+    return True
+
+
+def write_limits(execution: Any, limits: Mapping[Any, Any]) -> None:
+    """Write the limits of some sources, as Java objects both, into Spark's table."""
+    table = execution.uniqueSources()
+    for java, limit in limits.items():
+        table = table.updated(java, limit)
+    getattr(execution, "uniqueSources_$eq")(table)
 
 
 @dataclass(eq=False)

@@ -39,7 +39,6 @@ def key_loads(
     if not len(codes):
         return ()
     arrived, compared = np.zeros((2, len(codes)), np.int64), np.zeros(len(codes), np.int64)
-    held = np.zeros((2, len(codes)), np.int64)
     for run in new:
         if run.keyless:
             continue
@@ -48,11 +47,42 @@ def key_loads(
             arrived[run.side] += behind - first
         running = np.concatenate([[0], np.cumsum(run.pairs)])
         compared += running[behind] - running[first]
+    return _loads(codes, arrived, compared, stored)
+
+
+def combined(
+    work: JoinWork, instance: int, portions: Sequence[Sequence[KeyLoad]], stored: Sequence[StoredRun]
+) -> tuple[KeyLoad, ...]:
+    """The loads of the portions of a task as one, with the rows that were stored before.
+
+    A key that is heavy in all is heavy in at least one portion. What it did in portions where it was not is
+    left out: less than SHARE of each.
+    """
+    codes = np.unique(np.array([one.code for some in portions for one in some], np.uint64))
+    if not len(codes):
+        return ()
+    arrived, compared = np.zeros((2, len(codes)), np.int64), np.zeros(len(codes), np.int64)
+    for some in portions:
+        at = np.searchsorted(codes, np.array([one.code for one in some], np.uint64))
+        for i, one in zip(at, some, strict=True):
+            arrived[:, i] += one.arrived
+            compared[i] += one.comparisons
+    chosen = np.isin(codes, _placed(work, instance))
+    chosen[np.argsort(-(arrived.sum(axis=0) + compared), kind="stable")[:KEYS_MAX]] = True
+    return _loads(codes[chosen], arrived[:, chosen], compared[chosen], stored)
+
+
+def _loads(
+    codes: NDArray[np.uint64],
+    arrived: NDArray[np.int64],
+    compared: NDArray[np.int64],
+    stored: Sequence[StoredRun],
+) -> tuple[KeyLoad, ...]:
+    held = arrived.copy()
     for old in stored:
         for start, stop in () if old.keyless else old.own:
             first, behind = _ranges(old.codes[start:stop], codes)
             held[old.side] += behind - first
-    held += arrived
     return tuple(
         KeyLoad(
             int(code),

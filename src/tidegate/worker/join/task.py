@@ -1,6 +1,6 @@
 """One instance of a join in one batch: rows in, pairs out, state written, one report at the end.
 
-    rows ─▶ accept ─▶ new runs ─▶ store
+    rows ─▶ accept ─▶ new runs ─▶ store               in portions, if they do not fit into the room of a task
                          │
                          ├─▶ probe stored runs of the other side ─▶ pairs ─▶ settle (settle.py) ─▶ out
                          └─▶ probe new runs of the other side    ─▶ pairs ─┘
@@ -24,6 +24,7 @@ from tidegate.join.selective.planned import skips_nothing
 from tidegate.join.selective.selection import KEEP, purpose, row_identity, within_share
 from tidegate.model.pieces import Piece
 from tidegate.model.reports import (
+    KeyLoad,
     PartitionLoad,
     Repaired,
     SideRows,
@@ -42,15 +43,16 @@ from tidegate.state.store.paths import segment_path, stage_path
 from tidegate.state.store.store import open_store
 from tidegate.worker.join.comparisons import shown_pairs
 from tidegate.worker.join.joined_rows import Assembler, PairReferences, cells_of
-from tidegate.worker.join.key_loads import key_loads
-from tidegate.worker.join.pair_finder import Finder
+from tidegate.worker.join.key_loads import combined, key_loads
+from tidegate.worker.join.pair_finder import PAIRS_PER_CHUNK, Finder
 from tidegate.worker.join.repair import Payer
 from tidegate.worker.join.settle import Settling, completes
 from tidegate.worker.join.work import KEEPING, PROBING, REPAIRING, JoinCounts, JoinWork
 from tidegate.worker.runtime.layout import CODE, REPORT, ROLE, TAG, TIME
-from tidegate.worker.runtime.memory import keep_freed_memory
+from tidegate.worker.runtime.memory import MemoryMeter, give_back_memory, keep_freed_memory, room_bytes
 from tidegate.worker.runtime.owned_state import OwnedState
-from tidegate.worker.runtime.runs import NewRun, in_slots, new_runs, write_run
+from tidegate.worker.runtime.portions import portions
+from tidegate.worker.runtime.runs import NewRun, StoredRun, in_slots, new_runs, write_run
 from tidegate.worker.runtime.stage_file import StageWriter
 from tidegate.worker.runtime.worker_cache import worker_cache
 
@@ -69,19 +71,40 @@ class JoinInstance:
             work.state.instance,
             work.state.batch,
         )
-        path = segment_path(name, work.state.batch, instance, attempt)
-        self.writer: SegmentWriter = SegmentWriter(open_store(work.state.store_url), path)
+        self._attempt = attempt
+        self.writer: SegmentWriter = self._writer(0)
         self._staged = stage_path(name, work.state.batch, instance, attempt)
         self.assembler: Assembler = Assembler(self.layout, staged=work.stage_root is not None)
         self.counts: JoinCounts = JoinCounts(self.layout)
         self.held: OwnedState = OwnedState(work, instance, self.cache)
         self.stored = self.held.stored
-        self.new: list[NewRun] = []
-        #: The pieces in which these were stored.
+        #: New rows of the present portion, and those of earlier ones, read from their file.
+        self.arrived: list[NewRun] = []
+        self._put_away: list[StoredRun] = []
+        #: The pieces in which new rows were stored.
         self.written: list[Piece] = []
         #: New rows that another instance stores and that probe here.
         self.borrowed: list[NewRun] = []
+        self._keys: list[tuple[KeyLoad, ...]] = []
+        self._bytes_written = 0
         self._read_before = self.cache.bytes_read
+        self._meter = MemoryMeter()
+
+    @property
+    def new(self) -> list[NewRun | StoredRun]:
+        """All new rows that this instance stores."""
+        return [*self._put_away, *self.arrived]
+
+    @property
+    def _portion_bytes(self) -> int | None:
+        """How much of the received rows is handled at a time; None: all.
+
+        Rows of a portion find pairs among themselves and in all that is stored, earlier portions included.
+        That is not enough where rows probe that are stored elsewhere, and where probes are counted by age.
+        """
+        work, layout = self.work, self.layout
+        whole = work.skipping is not None or layout.spread or layout.residual or work.state.routing.scattered
+        return None if whole or layout.cells else room_bytes()
 
     @property
     def _probe_together(self) -> bool:
@@ -102,15 +125,12 @@ class JoinInstance:
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All result batches, the report last."""
         keep_freed_memory()
-        received = list(batches)
         self.counts.begin()
-        self._accept(received)
-        self._store()
         settling = Settling(self)
         if self.work.stage_root is not None:
-            yield self._stage(self._direct(settling), settling)
+            yield self._stage(self._direct(batches, settling), settling)
             return
-        step = self._candidates() if self.layout.residual else self._direct(settling)
+        step = self._candidates(batches) if self.layout.residual else self._direct(batches, settling)
         while True:
             result = next(step, None)
             self.counts.lap()
@@ -118,7 +138,7 @@ class JoinInstance:
                 break
             yield result
             self.counts.begin()
-        yield self.assembler.report(report_text(self.report(settling)))
+        yield self._reported(settling, None)
 
     def _stage(self, results: Iterator[pa.RecordBatch], settling: Settling) -> pa.RecordBatch:
         """Write the results where sinks read them; only the report returns through Spark."""
@@ -127,14 +147,40 @@ class JoinInstance:
             stage.write(result)
         staged = self._staged if stage.close() else None
         self.counts.lap()
-        report = replace(self.report(settling), staged=staged)
-        return pa.RecordBatch.from_arrays([pa.array([report_text(report)])], names=[REPORT])
+        return self._reported(settling, staged)
+
+    def _reported(self, settling: Settling, staged: str | None) -> pa.RecordBatch:
+        text = report_text(replace(self.report(settling), staged=staged))
+        give_back_memory()
+        if self.work.stage_root is None:
+            return self.assembler.report(text)
+        return pa.RecordBatch.from_arrays([pa.array([text])], names=[REPORT])
 
     def _finder(self) -> Finder:
-        new = [*self.new, *self.borrowed]
-        return Finder(self.work, self.stored, new, self.counts, self._probe_together)
+        new = [*self.arrived, *self.borrowed]
+        stored = [*self.stored, *self._put_away]
+        return Finder(self.work, stored, new, self.counts, self._probe_together)
 
-    def _direct(self, settling: Settling) -> Iterator[pa.RecordBatch]:
+    def _direct(self, batches: Iterator[pa.RecordBatch], settling: Settling) -> Iterator[pa.RecordBatch]:
+        for received, last in portions(batches, self._meter, self._portion_bytes):
+            self._accept(received)
+            self._store(last)
+            self._meter.sample()
+            yield from self._found(settling)
+            if not last:
+                # Nothing may refer to the rows of this portion while the next one is read.
+                del received
+                self._put_portion_away()
+        for run, rows in settling.leaving():
+            self.counts.emitted += len(rows)
+            for start in range(0, len(rows), PAIRS_PER_CHUNK):
+                yield self.assembler.unmatched(run, rows[start : start + PAIRS_PER_CHUNK])
+        if self.work.repairs:
+            yield from self._repaired(settling)
+        settling.write()
+
+    def _found(self, settling: Settling) -> Iterator[pa.RecordBatch]:
+        """The pairs of the new rows."""
         for parts in self._finder().chunks():
             self.counts.turn_to(PROBING)
             for part in parts:
@@ -143,12 +189,26 @@ class JoinInstance:
                 self.counts.emitted += sum(map(len, shown))
                 yield self.assembler.pairs(shown, [cells_of(shown)] if self.layout.cells else ())
             self.counts.turn_to(KEEPING)
-        for run, rows in settling.leaving():
-            self.counts.emitted += len(rows)
-            yield self.assembler.unmatched(run, rows)
-        if self.work.repairs:
-            yield from self._repaired(settling)
-        settling.write()
+        self._meter.sample()
+
+    def _put_portion_away(self) -> None:
+        """Write the new rows to their file and read them from there: mapped, so they can leave memory."""
+        self._keys.append(key_loads(self.work, self.instance, (), self.arrived))
+        bits = {run.piece.name: run.bits for run in self.arrived if run.piece is not None and run.touched}
+        self.arrived.clear()
+        self._bytes_written += self.writer.close()
+        self.writer = self._writer(len(self._keys))
+        for piece in self.written[len(self._put_away) :]:
+            stored = StoredRun(piece, [(0, piece.rows)], self.cache)
+            if piece.name in bits:
+                stored.bits = bits[piece.name]
+            self._put_away.append(stored)
+
+    def _writer(self, portion: int) -> SegmentWriter:
+        """Writes the segment file of a portion."""
+        work, attempt = self.work, f"{self._attempt}-{portion}" if portion else self._attempt
+        path = segment_path(self.layout.operator, work.state.batch, self.instance, attempt)
+        return SegmentWriter(open_store(work.state.store_url), path)
 
     def _repaired(self, settling: Settling) -> Iterator[pa.RecordBatch]:
         """Results that earlier batches skipped, with the batch that skipped them."""
@@ -170,7 +230,10 @@ class JoinInstance:
         # Reads for repair do not count as reads of the batch itself.
         self._read_before += self.cache.bytes_read - read_before
 
-    def _candidates(self) -> Iterator[pa.RecordBatch]:
+    def _candidates(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for received, _ in portions(batches, self._meter):
+            self._accept(received)
+        self._store(True)
         references = References(self)
         for parts in self._finder().chunks():
             self.counts.turn_to(PROBING)
@@ -190,7 +253,7 @@ class JoinInstance:
             stores = role & STORE
             counts = self.counts if stores else JoinCounts(self.layout)
             runs = self._runs(table, tags, times, codes, roles == role, role, counts)
-            (self.new if stores else self.borrowed).extend(runs)
+            (self.arrived if stores else self.borrowed).extend(runs)
 
     def _roles(self, table: pa.Table, codes: NDArray[np.uint64]) -> NDArray[np.int8]:
         """What this instance does with each row."""
@@ -281,27 +344,29 @@ class JoinInstance:
         counts.dropped[side] += int(np.count_nonzero(usable) - np.count_nonzero(kept))
         return kept
 
-    def _store(self) -> None:
-        for run in self.new:
+    def _store(self, last: bool) -> None:
+        """Store new rows; `last`: no portion follows, which would have to find them in their file."""
+        for run in self.arrived:
             owned, bounds = partition_bounds(run.codes, self.layout.partitions)
             self.counts.stored[run.side, owned] += np.diff(bounds)
-        for run in self._to_store() if self.keeps_state else ():
+        for run in self._to_store(last) if self.keeps_state or not last else ():
             batches = np.full(len(run.codes), self.work.state.batch, np.int32)
             placement = self.work.state.routing.sides[run.side]
             labelled = stored_in(run.codes, placement, self.layout.partitions, self.instance, run.keyless)
             run.piece = write_run(run, self.writer, self.layout.operator, batches, 0, labelled)
             self.written.append(run.piece)
 
-    def _to_store(self) -> list[NewRun]:
+    def _to_store(self, last: bool) -> list[NewRun]:
         """New rows by slot, whatever this batch does with them, without slots that no later row can match."""
+        needed_us = [self._needed_from_us(side) if last else BEGINNING_US for side in (LEFT, RIGHT)]
         if not self._probe_together:
-            return [run for run in self.new if run.last_us >= self._needed_from_us(run.side)]
-        sides = [[run for run in self.new if run.side == side] for side in (LEFT, RIGHT)]
+            return [run for run in self.arrived if run.last_us >= needed_us[run.side]]
+        sides = [[run for run in self.arrived if run.side == side] for side in (LEFT, RIGHT)]
         return [
             part
             for side, runs in enumerate(sides)
             for part in in_slots(runs, self.layout.within.slot_us(side))
-            if part.last_us >= self._needed_from_us(side)
+            if part.last_us >= needed_us[side]
         ]
 
     def _needed_from_us(self, side: int) -> int:
@@ -316,7 +381,7 @@ class JoinInstance:
 
     def report(self, settling: Settling) -> TaskReport:
         counts = self.counts
-        written = self.writer.close()
+        written = self._bytes_written + self.writer.close()
         explored = sum(float(probes.seen[1].sum()) for probes in counts.probes)
         busy = np.flatnonzero(counts.stored.sum(axis=0) + counts.probed + counts.comparisons)
         return TaskReport(
@@ -363,12 +428,20 @@ class JoinInstance:
                 )
                 for p in busy
             ),
-            keys=key_loads(self.work, self.instance, self.stored, [*self.new, *self.borrowed]),
+            keys=self._key_loads(),
+            memory=self._meter.measured,
             probes=() if self.work.skipping is None else tuple(one.counted() for one in counts.probes),
             repaired=Repaired(
                 round(counts.repaired_comparisons), counts.repaired_matches, counts.seconds[REPAIRING]
             ),
         )
+
+    def _key_loads(self) -> tuple[KeyLoad, ...]:
+        new = [*self.arrived, *self.borrowed]
+        if not self._keys:
+            return key_loads(self.work, self.instance, self.stored, new)
+        loads = [*self._keys, key_loads(self.work, self.instance, (), new)]
+        return combined(self.work, self.instance, loads, self.stored)
 
 
 class References:

@@ -7,7 +7,9 @@ runs.py            sorted rows of one side: new, or stored by an earlier batch
 owned_state.py     the stored rows of one instance; state_order.py: the state part of a work order
 piece_lists.py     a file with the pieces of each instance
 marks.py           rows that matched on an instance that does not store them
-worker_cache.py    what a worker process keeps between batches; memory.py: keeps freed memory
+portions.py        rows in portions, so that a task holds a bounded part of them at a time
+worker_cache.py    what a worker process keeps between batches
+memory.py          what memory a worker keeps, and what its tasks may hold
 stage_file.py      results as one Parquet file per task
 pipe.py            results that go straight on to another operator
 key_scan.py        counts the keys of the first batch

@@ -95,7 +95,10 @@ def _ours(error: Exception, operator: str) -> TidegateError:
         do = "Check that every worker can reach the checkpoint, then start the query again"
         return _failed(operator, "could not read or write its state", error, do, code="STATE_UNREACHABLE")
     if isinstance(error, MemoryError):
-        do = "Give workers more memory, or use more instances"
+        do = (
+            "Give workers more memory, use more instances, or let sources give less to a batch "
+            "(maxBytesPerTrigger, maxOffsetsPerTrigger)"
+        )
         return _failed(operator, "ran out of memory", error, do, code="MEMORY_FULL")
     do = "Report it with the traceback in `__cause__`: this is a fault of Tidegate"
     problem = "failed for a reason that Tidegate does not know"

@@ -9,7 +9,8 @@ name, so retries and speculative attempts never write to the same file.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from tidegate.worker.runtime.garbage import LOADED_OBJECTS
 from tidegate.worker.runtime.layout import CODE, MARKER, TAG
+from tidegate.worker.runtime.portions import held
 from tidegate.worker.runtime.stage_file import Kept
 from tidegate.worker.runtime.state_order import for_instance
 from tidegate.worker.runtime.task_errors import ArrowFunction, guarded
@@ -78,9 +80,11 @@ def by_instance(make: Callable[[W, int, str], Task], work: W, context: Context) 
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         LOADED_OBJECTS.keep()
-        received = list(batches)
+        received = deque(held(batches))
         instance = instance_in(received, partition_of(context()))
-        return make(for_instance(work, instance), instance, attempt()).run(iter(received))
+        task = make(for_instance(work, instance), instance, attempt())
+        # Handed over one by one: what the task is done with can be freed.
+        return task.run(received.popleft() for _ in range(len(received)))
 
     return guarded(work.layout.operator, run)
 
@@ -104,7 +108,7 @@ def attempt() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def instance_in(received: Sequence[pa.RecordBatch], task: int) -> int:
+def instance_in(received: Iterable[pa.RecordBatch], task: int) -> int:
     """The number of the instance whose rows these are.
 
     A marker row contains it. Without a marker the operator runs alone, and Spark's task number is used.

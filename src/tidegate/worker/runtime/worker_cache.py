@@ -1,20 +1,41 @@
 """Caches open segments and prepared runs in a worker process between batches.
 
 Any worker may get any instance, so correctness never depends on the cache.
+
+A worker serves every query of its Spark session, one after the other and side by side, and is never told that
+one has ended. So all caches of a kind share one limit: the operators of the present checkpoint have equal
+parts of it, and those of other checkpoints go first, the least recently used of them before others.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Set
-from typing import Any, Protocol
+from collections.abc import Callable, Set
+from typing import Any, Protocol, TypeVar
 
 from tidegate.model.pieces import Piece
-from tidegate.state.segments import SegmentCache
+from tidegate.state.segments import CACHE_BYTES, SegmentCache
 from tidegate.state.store.store import open_store
 
 #: What an instance used is dropped after so many batches in which another worker ran it.
 AWAY_MAX = 8
+#: Limits of all caches of a worker: segments, which are mapped, and prepared runs.
+SEGMENT_BYTES, VIEW_BYTES = 2 << 30, 512 << 20
+#: Checkpoints and operators that a worker remembers, however little they hold.
+_REMEMBERED = 64
+
+
+class Bounded(Protocol):
+    """A cache that can be given another limit."""
+
+    bytes_held: int
+
+    def shrink(self, byte_limit: int) -> None:
+        """Hold so many bytes at most, from now on."""
+        ...
+
+
+C = TypeVar("C", bound=Bounded)
 
 
 class InUse:
@@ -46,8 +67,38 @@ class InUse:
         return frozenset().union(*(mine for _, mine in self._by_instance.values()))
 
 
-#: Per store and operator: the run that opened the segments, the segments, and which files are in use.
-_caches: dict[tuple[str, str], tuple[str, SegmentCache, InUse]] = {}
+class Caches(OrderedDict[tuple[str, str], tuple[str, C, InUse]]):
+    """Per store and operator: the run that filled a cache, and the cache; the least recently used first."""
+
+    def __init__(self, byte_limit: int, most_each: int) -> None:
+        super().__init__()
+        self._byte_limit, self._most_each = byte_limit, most_each
+
+    def of(self, url: str, operator: str, run: str, make: Callable[[], C]) -> C:
+        """The cache of an operator, new for every run of it. All caches are within the limit afterwards."""
+        filled_by, cache, in_use = self.pop((url, operator), ("", None, InUse()))
+        if cache is None or filled_by != run:
+            cache, in_use = make(), InUse()
+        self[url, operator] = run, cache, in_use
+        beside = [one for place, (_, one, _) in self.items() if place[0] == url]
+        for one in beside:
+            one.shrink(min(self._most_each, self._byte_limit // len(beside)))
+        for place in [place for place in self if place[0] != url]:
+            if len(self) <= _REMEMBERED and self.bytes_held <= self._byte_limit:
+                break
+            del self[place]
+        return cache
+
+    @property
+    def bytes_held(self) -> int:
+        return sum(cache.bytes_held for _, cache, _ in self.values())
+
+    def in_use(self, url: str, operator: str) -> InUse:
+        """What the instances of an operator need of its cache."""
+        return self[url, operator][2]
+
+
+_caches: Caches[SegmentCache] = Caches(SEGMENT_BYTES, CACHE_BYTES)
 
 
 def worker_cache(
@@ -60,13 +111,10 @@ def worker_cache(
     Workers outlive a run of the query. A file may have changed between two runs, so each run opens and
     verifies its segments anew.
     """
-    opened_by, cache, in_use = _caches.get((url, operator), ("", None, InUse()))
-    if cache is None or opened_by != run:
-        cache, in_use = SegmentCache(open_store(url)), InUse()
-        _caches[url, operator] = run, cache, in_use
+    cache = _caches.of(url, operator, run, lambda: SegmentCache(open_store(url)))
     alive = {piece.data.file for piece in pieces}
     alive.update(blob.file for piece in pieces for blob in piece.matched.values())
-    needed = in_use.alive(instance, batch, frozenset(alive))
+    needed = _caches.in_use(url, operator).alive(instance, batch, frozenset(alive))
     if needed is not None:
         cache.keep_only(needed)
     return cache
@@ -77,10 +125,6 @@ class View(Protocol):
 
     @property
     def nbytes(self) -> int: ...
-
-
-#: Size limit of prepared runs (bitsets, inverted lists) in a worker.
-VIEW_BYTES = 512 << 20
 
 
 class Views:
@@ -105,6 +149,14 @@ class Views:
             return
         self._kept[name] = view
         self.bytes_held += view.nbytes
+        self._drop_oldest()
+
+    def shrink(self, byte_limit: int) -> None:
+        """Hold so many bytes at most, from now on."""
+        self._byte_limit = byte_limit
+        self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
         while self.bytes_held > self._byte_limit and len(self._kept) > 1:
             _, gone = self._kept.popitem(last=False)
             self.bytes_held -= gone.nbytes
@@ -116,16 +168,14 @@ class Views:
             self.bytes_held -= self._kept.pop(name).nbytes
 
 
-_views: dict[tuple[str, str], tuple[str, Views, InUse]] = {}
+_views: Caches[Views] = Caches(VIEW_BYTES, VIEW_BYTES)
 
 
 def worker_views(
     url: str, operator: str, pieces: tuple[Piece, ...], run: str, instance: int | None = None, batch: int = 0
 ) -> Views:
     """The prepared runs of this worker process; as `worker_cache`."""
-    opened_by, views, in_use = _views.get((url, operator), ("", None, InUse()))
-    if views is None or opened_by != run:
-        views, in_use = Views(), InUse()
-        _views[url, operator] = run, views, in_use
-    views.begin_batch(in_use.alive(instance, batch, frozenset(piece.name for piece in pieces)))
+    views = _views.of(url, operator, run, Views)
+    names = frozenset(piece.name for piece in pieces)
+    views.begin_batch(_views.in_use(url, operator).alive(instance, batch, names))
     return views

@@ -17,7 +17,7 @@ rows below the watermark. Nothing here imports Spark.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -81,7 +81,15 @@ class CountWindowInstance(WindowInstance):
 
     # -- windows -------------------------------------------------------------------------------------
 
-    def _closed(self) -> pa.RecordBatch:
+    @property
+    def _portion_bytes(self) -> int | None:
+        """Windows of rows count in the order of time, so all rows are handled at once."""
+        return None
+
+    def _closed(self) -> Iterator[pa.RecordBatch]:
+        yield self._completed()
+
+    def _completed(self) -> pa.RecordBatch:
         """Every window completed by rows that the watermark has passed since the last batch."""
         # New rows lie above the watermark of this batch: a later batch, or the last one, settles them.
         held: list[RowRun] = [*self.held.stored, *(self.new if self.work.state.flush else ())]

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -44,8 +46,9 @@ from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
 from tidegate.worker.runtime.layout import BATCH, CHECK, CODE, REPORT, SEEN, TIME
-from tidegate.worker.runtime.memory import keep_freed_memory
+from tidegate.worker.runtime.memory import MemoryMeter, give_back_memory, keep_freed_memory, room_bytes
 from tidegate.worker.runtime.owned_state import OwnedState
+from tidegate.worker.runtime.portions import portions
 from tidegate.worker.runtime.runs import NewRun, RowRun, StoredRun, as_numpy, by_slot, one_array, write_run
 from tidegate.worker.runtime.stage_file import StageWriter
 from tidegate.worker.runtime.worker_cache import worker_cache
@@ -53,6 +56,9 @@ from tidegate.worker.window.merged_rows import MergedRows
 from tidegate.worker.window.received import ReceivedPartials
 from tidegate.worker.window.window_columns import WindowColumns
 from tidegate.worker.window.work import DROPPED, LATE, ON_TIME, REJECTED, WindowWork
+
+#: Rows from which windows are made at once. Larger: fewer passes over runs; smaller: less memory.
+ROWS_AT_ONCE = 1 << 22
 
 
 class WindowInstance:
@@ -69,12 +75,16 @@ class WindowInstance:
             work.state.instance,
             work.state.batch,
         )
-        path = segment_path(name, work.state.batch, instance, attempt)
-        self.writer: SegmentWriter = SegmentWriter(open_store(work.state.store_url), path)
+        self._attempt, self._portions, self._bytes_written = attempt, 0, 0
+        self.writer: SegmentWriter = self._writer()
         self._staged = stage_path(name, work.state.batch, instance, attempt)
         self.held: OwnedState = OwnedState(work, instance, self.cache)
         self.columns: WindowColumns = WindowColumns(self.layout)
+        #: New rows of the present portion, and those of earlier ones, read from their file.
         self.new: list[NewRun] = []
+        self._put_away: list[StoredRun] = []
+        #: The pieces of new rows, and those of merged ones.
+        self._pieces: list[Piece] = []
         self.added: list[Piece] = []
         self.merged: list[str] = []
         #: Piece name → bits of its consumed rows; count windows only.
@@ -84,6 +94,7 @@ class WindowInstance:
         self._stored = np.zeros(self.layout.partitions, np.int64)
         self._strata: tuple[int, ...] = ()
         self._read_before = self.cache.bytes_read
+        self._meter = MemoryMeter()
 
     @cached_property
     def spec(self) -> WindowSpec:
@@ -101,35 +112,77 @@ class WindowInstance:
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The closed windows, then the report."""
         keep_freed_memory()
-        received = [batch for batch in batches if batch.num_rows]
-        started = time.thread_time()
-        if received:
-            self._accept(ReceivedPartials(received, self.layout))
-        self._store()
-        closed = self._closed()
-        self._merge()
-        if self.work.stage_root is None:
-            cpu = time.thread_time() - started
+        stage = None
+        if self.work.stage_root is not None:
+            stage = StageWriter(f"{self.work.stage_root}/{self._staged}", self.work.kept_as)
+        emitted, cpu_seconds = 0, 0.0
+        results = self._results(batch for batch in batches if batch.num_rows)
+        while True:
+            started = time.thread_time()
+            closed = next(results, None)
+            if closed is not None and stage is not None:
+                stage.write(closed)
+            cpu_seconds += time.thread_time() - started
+            if closed is None:
+                break
+            emitted += closed.num_rows
+            if stage is None:
+                yield closed
+        give_back_memory()
+        if stage is None:
+            yield self._reported(self._report(emitted, cpu_seconds, None))
+            return
+        report = self._report(emitted, cpu_seconds, self._staged if stage.close() else None)
+        yield pa.RecordBatch.from_arrays([pa.array([report_text(report)])], names=[REPORT])
+
+    def _results(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The closed windows; then state is written."""
+        for received, last in portions(batches, self._meter, self._portion_bytes):
+            if received:
+                self._accept(ReceivedPartials(received, self.layout))
+            self._store(last)
+            self._meter.sample()
+            if not last:
+                # Nothing may refer to the rows of this portion while the next one is read.
+                del received
+                self._put_portion_away()
+        for closed in self._closed():
+            self._meter.sample()
             if closed.num_rows:
                 yield closed
-            yield self._reported(self._report(closed.num_rows, cpu, None))
-            return
-        stage = StageWriter(f"{self.work.stage_root}/{self._staged}", self.work.kept_as)
-        if closed.num_rows:
-            stage.write(closed)
-        staged = self._staged if stage.close() else None
-        report = self._report(closed.num_rows, time.thread_time() - started, staged)
-        yield pa.RecordBatch.from_arrays([pa.array([report_text(report)])], names=[REPORT])
+        self._merge()
+
+    @property
+    def _portion_bytes(self) -> int | None:
+        """How much of the received rows is handled at a time; None: all."""
+        return room_bytes()
+
+    def _writer(self) -> SegmentWriter:
+        """Writes the segment file of a portion."""
+        state, attempt = self.work.state, self._attempt
+        attempt = f"{attempt}-{self._portions}" if self._portions else attempt
+        path = segment_path(self.layout.operator, state.batch, self.instance, attempt)
+        return SegmentWriter(open_store(state.store_url), path)
+
+    def _put_portion_away(self) -> None:
+        """Write the new rows to their file and read them from there: mapped, so they can leave memory."""
+        self.new.clear()
+        self._portions += 1
+        self._bytes_written += self.writer.close()
+        self.writer = self._writer()
+        pieces = self._pieces[len(self._put_away) :]
+        self._put_away += [StoredRun(piece, [(0, piece.rows)], self.cache) for piece in pieces]
 
     # -- new partials --------------------------------------------------------------------------------
 
     def _accept(self, received: ReceivedPartials) -> None:
         for fate in self._rows:
-            self._rows[fate] = received.rows(fate)
+            self._rows[fate] += received.rows(fate)
         fates = received.fates
         timed = (fates == ON_TIME) | (fates == LATE) | (fates == DROPPED)
         if timed.any():
-            self._seen_us = int(received.numbers(SEEN)[timed].max())
+            newest = int(received.numbers(SEEN)[timed].max())
+            self._seen_us = newest if self._seen_us is None else max(newest, self._seen_us)
         mine = np.flatnonzero(fates == ON_TIME)
         if len(mine):
             self._accept_on_time(received, mine)
@@ -137,7 +190,8 @@ class WindowInstance:
     def _accept_on_time(self, received: ReceivedPartials, mine: NDArray[np.int64]) -> None:
         code, check = (received.words(name)[mine] for name in (CODE, CHECK))
         if self.layout.approximate:
-            self._strata = rows_by_stratum(code, received.counts()[mine])
+            strata = rows_by_stratum(code, received.counts()[mine])
+            self._strata = tuple(map(sum, zip(strata, self._strata or (0,) * len(strata), strict=True)))
         starts = received.starts(self.panes)[mine]
         order = _order(code, check, starts)
         chosen = received.taken([CHECK, *self.layout.by], mine[order])
@@ -175,13 +229,14 @@ class WindowInstance:
             run.rows = rows if isinstance(part, slice) else rows.take(pa.array(part))
             yield run
 
-    def _store(self) -> None:
+    def _store(self, last: bool) -> None:
+        """Store new rows; `last`: no portion follows, which would have to find them in their file."""
         for run in self.new:
             owned, bounds = partition_bounds(run.codes, self.layout.partitions)
             self._stored[owned] += np.diff(bounds)
-            if not self.work.state.flush:
+            if not self.work.state.flush or not last:
                 batches = np.full(len(run.codes), self.work.state.batch, np.int32)
-                self.added.append(self._written(run, batches, 0))
+                self._pieces.append(self._written(run, batches, 0))
 
     def _written(self, run: RowRun, batches: NDArray[np.int32], level: int) -> Piece:
         placement = self.work.state.routing.sides[LEFT]
@@ -222,24 +277,30 @@ class WindowInstance:
 
     # -- windows -------------------------------------------------------------------------------------
 
-    def _closed(self) -> pa.RecordBatch:
-        """Every window that closes with this batch, for every group with a row in it."""
-        runs: list[RowRun] = [*self.held.stored, *self.new]
+    def _closed(self) -> Iterator[pa.RecordBatch]:
+        """Every window that closes with this batch, for every group with a row in it, by groups."""
+        runs: list[RowRun] = [*self.held.stored, *self._put_away, *self.new]
         bounds = self._closing(runs)
         if bounds is None:
-            return self.columns.nothing()
-        low, high = panes_needed(self.panes, *bounds)
-        edges = self.panes.start(np.array([low, high]))
+            return
+        edges = self.panes.start(np.array(panes_needed(self.panes, *bounds)))
         near = [run for run in runs if run.last_us >= edges[0] and run.first_us < edges[1]]
-        table, merged = self._together(near, low, high)
+        for codes in code_ranges([run.codes for run in near], ROWS_AT_ONCE):
+            yield self._closed_in(near, bounds, codes)
+
+    def _closed_in(
+        self, runs: Sequence[RowRun], bounds: tuple[int, int], codes: CodeRange | None
+    ) -> pa.RecordBatch:
+        """The windows within these bounds of groups in a range of codes; None: of all groups."""
+        table, merged = self._together(runs, *panes_needed(self.panes, *bounds), codes)
         stretches = closing_windows(merged, self.panes, *bounds)
         if self.work.kept is not None:
             stretches = stretches.only(self.work.kept.contain(self.spec.start(stretches.at)))
         starts, ends = self.spec.start(stretches.at), self.spec.end(stretches.at)
         sampled = None
         if self.layout.approximate and stretches.count:
-            codes = _words(table.column(CODE))[merged.order[stretches.begin]]
-            sampled = self.work.left_out.touches(starts, ends, stratum_of(codes))
+            strata = stratum_of(_words(table.column(CODE))[merged.order[stretches.begin]])
+            sampled = self.work.left_out.touches(starts, ends, strata)
         return self.columns.closed(MergedRows(table, merged, stretches), starts, ends, sampled)
 
     def _closing(self, runs: Sequence[RowRun]) -> tuple[int, int] | None:
@@ -254,9 +315,14 @@ class WindowInstance:
             upper = min(upper, self.lifetime.closed(self.work.state.settle_us))
         return (lower, upper) if lower < upper else None
 
-    def _together(self, runs: Sequence[RowRun], low: int, high: int) -> tuple[pa.Table, Merged]:
-        """The concatenated rows of runs, and the order of those whose pane lies in the range."""
-        parts = [self._own_rows(run) for run in runs]
+    def _together(
+        self, runs: Sequence[RowRun], low: int, high: int, codes: CodeRange | None = None
+    ) -> tuple[pa.Table, Merged]:
+        """The concatenated rows of runs, and the order of those whose pane lies in the range.
+
+        `codes`: only groups with these codes; None: all.
+        """
+        parts = [self._own_rows(run, codes) for run in runs]
         if not parts:
             return pa.table({}), merge_runs([])
         keys = []
@@ -265,23 +331,26 @@ class WindowInstance:
             keys.append(KeyRun(_words(part.column(CODE)), panes, _words(part.column(CHECK))))
         return pa.concat_tables(parts), merge_runs(keys, low, high)
 
-    def _own_rows(self, run: RowRun) -> pa.Table:
+    def _own_rows(self, run: RowRun, codes: CodeRange | None) -> pa.Table:
         names = [CHECK, *self.layout.by, *self.layout.partials]
         batches = (
             run.rows.column(BATCH) if isinstance(run, StoredRun) else pa.nulls(len(run.codes), pa.int32())
         )
         columns = [pa.array(run.codes), pa.array(run.times), batches, *(run.column(name) for name in names)]
         whole = pa.Table.from_arrays(columns, names=[CODE, TIME, BATCH, *names])
-        slices = [(start, stop) for start, stop in run.own if stop > start]
+        first, behind = (0, len(run.codes)) if codes is None else codes.rows(run.codes)
+        own = [(max(start, first), min(stop, behind)) for start, stop in run.own]
+        slices = [(start, stop) for start, stop in own if stop > start]
         if slices == [(0, len(run.codes))]:
             return whole
-        return pa.concat_tables([whole.slice(start, stop - start) for start, stop in slices])
+        parts = [whole.slice(start, stop - start) for start, stop in slices]
+        return pa.concat_tables(parts) if parts else whole.slice(0, 0)
 
     # -- the report ----------------------------------------------------------------------------------
 
     def _report(self, emitted: int, cpu_seconds: float, staged: str | None) -> TaskReport:
         rows = self._rows
-        written = self.writer.close()
+        written = self._bytes_written + self.writer.close()
         busy = np.flatnonzero(self._stored)
         return TaskReport(
             operator=self.layout.operator,
@@ -298,7 +367,7 @@ class WindowInstance:
             state=StateChange(
                 self.cache.bytes_read - self._read_before,
                 written,
-                tuple(self.added),
+                (*(() if self.work.state.flush else self._pieces), *self.added),
                 tuple(self.merged),
                 self.matched,
                 self.held.recut,
@@ -307,6 +376,7 @@ class WindowInstance:
             staged=staged,
             partitions=tuple(PartitionLoad(int(p), (int(self._stored[p]), 0)) for p in busy),
             strata=self._strata,
+            memory=self._meter.measured,
         )
 
     def _reported(self, report: TaskReport) -> pa.RecordBatch:
@@ -324,6 +394,31 @@ def _order(
     if ((ordered.codes[1:] == ordered.codes[:-1]) & (checks[1:] != checks[:-1])).any():
         return np.lexsort((starts, check, code))
     return ordered.order
+
+
+@dataclass(frozen=True)
+class CodeRange:
+    """Groups by their codes: `first <= code < behind`; None: no bound."""
+
+    first: int | None
+    behind: int | None
+
+    def rows(self, codes: NDArray[np.uint64]) -> tuple[int, int]:
+        """Where they lie among sorted codes."""
+        first = 0 if self.first is None else int(np.searchsorted(codes, np.uint64(self.first)))
+        behind = len(codes) if self.behind is None else int(np.searchsorted(codes, np.uint64(self.behind)))
+        return first, behind
+
+
+def code_ranges(codes: Sequence[NDArray[np.uint64]], rows: int) -> list[CodeRange | None]:
+    """Ranges that cover all codes, with about so many rows of these sorted runs each; None: all at once."""
+    parts = -(-sum(map(len, codes)) // rows)
+    if parts < 2:
+        return [None]
+    largest = max(codes, key=len)
+    cuts = np.unique(largest[np.linspace(0, len(largest), parts, endpoint=False).astype(np.int64)[1:]])
+    edges = [None, *cuts.tolist(), None]
+    return [CodeRange(first, behind) for first, behind in pairwise(edges)]
 
 
 def _words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.model.reports import KeyLoad
 from tidegate.model.routing import Place, Placement, Routing
 from tidegate.route.targets import PROBE, STORE
 from tidegate.worker.join import key_loads as module
-from tidegate.worker.join.key_loads import KEYS_MAX, SHARE, key_loads
+from tidegate.worker.join.key_loads import KEYS_MAX, SHARE, combined, key_loads
 from tidegate.worker.runtime.runs import NewRun
 
 EVEN = Routing(0, 2, Placement((0, 1)))
@@ -69,6 +70,26 @@ def test_no_more_keys_are_told_than_a_report_can_hold(monkeypatch: pytest.Monkey
     many = list(range(3 * KEYS_MAX))
     monkeypatch.setattr(module, "SHARE", 0.0)
     assert len(key_loads(batch(), 0, [], [run(many, many)])) == KEYS_MAX  # type: ignore[arg-type]
+
+
+def test_the_loads_of_portions_are_told_as_one() -> None:
+    routing = Routing(1, 2, Placement((0, 1, 1), keys={77: Place((2,), (2,))}))
+    work = batch(routing)
+    parts = [[run([5] * 9 + [6], [2] * 10)], [run([5] * 4 + [7], [1] * 5, side=1)], []]
+    loads = [key_loads(work, 1, [], part) for part in parts]  # type: ignore[arg-type]
+    told = {key.code: key for key in combined(work, 1, loads, [])}  # type: ignore[arg-type]
+    assert sorted(told) == [5, 6, 7, 77]
+    assert (told[5].arrived, told[5].stored, told[5].comparisons) == ((9, 4), (9, 4), 22)
+    assert (told[77].arrived, told[77].comparisons) == ((0, 0), 0)
+
+
+def test_the_loads_of_portions_are_no_more_than_a_report_can_hold() -> None:
+    portions = [
+        [KeyLoad(2 * KEYS_MAX * part + n, (0, 0), (n, 0), n) for n in range(2 * KEYS_MAX)] for part in (0, 1)
+    ]
+    told = combined(batch(), 0, portions, [])  # type: ignore[arg-type]
+    assert len(told) == KEYS_MAX
+    assert min(key.comparisons for key in told) == 3 * KEYS_MAX // 2
 
 
 def test_nothing_is_counted_where_nobody_asks() -> None:

@@ -11,7 +11,8 @@ from tidegate.errors import StateError
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.state.segments import SegmentCache, SegmentWriter
 from tidegate.state.store.local import LocalStore
-from tidegate.worker.runtime.worker_cache import AWAY_MAX, worker_cache
+from tidegate.worker.runtime import worker_cache as caches
+from tidegate.worker.runtime.worker_cache import AWAY_MAX, Caches, Views, worker_cache
 
 FILE = "segments/near/1.arrow"
 
@@ -71,3 +72,57 @@ def stored_as(folder: Path, file: str) -> ByteRange:
     place = writer.add(rows(10))
     writer.close()
     return place
+
+
+class View:
+    """A prepared run of so many bytes."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+
+def filled(kept: Caches[Views], url: str, operator: str, count: int) -> Views:
+    """The views of an operator after a batch that prepared so many runs of ten bytes."""
+    views = kept.of(url, operator, "run", Views)
+    for number in range(count):
+        views.put((f"{operator}{number}", 0), View(10), kept=True)
+    return views
+
+
+def test_the_caches_of_all_checkpoints_share_one_limit() -> None:
+    kept: Caches[Views] = Caches(100, 100)
+    for number in range(20):
+        filled(kept, f"checkpoint {number}", "near", 6)
+        # What the present task adds is let go of by the next.
+        kept.of(f"checkpoint {number}", "near", "run", Views)
+        assert kept.bytes_held <= 100
+    assert ("checkpoint 19", "near") in kept
+    assert ("checkpoint 0", "near") not in kept
+
+
+def test_the_operators_of_a_checkpoint_have_equal_parts() -> None:
+    kept: Caches[Views] = Caches(100, 60)
+    near = filled(kept, "checkpoint", "near", 9)
+    assert near.bytes_held == 60
+    far = filled(kept, "checkpoint", "far", 9)
+    assert (near.bytes_held, far.bytes_held) == (50, 50)
+
+
+def test_checkpoints_that_hold_nothing_are_forgotten_too() -> None:
+    kept: Caches[Views] = Caches(100, 100)
+    for number in range(1_000):
+        kept.of(f"checkpoint {number}", "near", "run", Views)
+    assert len(kept) <= caches._REMEMBERED
+
+
+def test_mapped_segments_are_let_go_of_when_their_limit_shrinks(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    writer = SegmentWriter(store, FILE)
+    places = [writer.add(rows(10)) for _ in range(4)]
+    writer.close()
+    cache = worker_cache(str(tmp_path), "near", (), "run 1")
+    for place in places:
+        cache.batch(place)
+    cache.shrink(2 * places[0].length)
+    assert cache.bytes_held == 2 * places[0].length
+    assert cache.batch(places[0]).num_rows == 10
