@@ -45,7 +45,7 @@ def test_no_row_leaves_a_join_behind_the_time_that_it_promised(how: str, data: s
     story = data.draw(stories(ordered=data.draw(st.booleans())))
     engine = PlainEngine([join_of(how, within)], story.lateness, instances=data.draw(st.integers(1, 3)))
     for batch in (*story.batches, {}):
-        promised_us = output_watermark(engine.operators["join1"], engine.manifest, engine.operators)
+        promised_us = output_watermark(engine.operators["join1"], engine.manifest)
         before = engine.emitted["join1"].copy()
         engine.run(batch)
         assert all(row[-1] >= promised_us for row in engine.emitted["join1"] - before)  # type: ignore[operator]

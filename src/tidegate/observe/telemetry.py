@@ -15,7 +15,7 @@ from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, Observed, TaskReport
-from tidegate.observe.units import iso
+from tidegate.observe.units import iso, watermark_text
 
 Telemetry = Metrics
 #: The most keys per instance in the telemetry.
@@ -50,7 +50,7 @@ def telemetry_of(
         "state_rows": sum(_rows(piece.bounds) for piece in after.pieces),
         "state_bytes": sum(piece.data.length for piece in after.pieces),
         "pieces": len(after.pieces),
-        "watermarks": {name: iso(clock.watermark_us) for name, clock in after.clocks.items()},
+        "watermarks": {name: watermark_text(clock.watermark_us) for name, clock in after.clocks.items()},
         "operators": [_operator(report) for report in reports],
         "matches": [_match(report) for report in matched],
     }

@@ -107,7 +107,7 @@ class Engine:
         self.on_step: Callable[[str, int], None] = lambda step, batch: None
         #: Called after each batch with its telemetry and its receipt.
         self._on_batch, self._clock = on_batch, clock
-        self._operators = traits_of(compiled)
+        self._operators = traits_of(compiled, settings.watermark)
         self._streams = {operator.name: operator.streams for operator in compiled.operators}
         self.manifest: Manifest = self._recover()
         self.controllers: Controllers = Controllers(compiled, settings, self._operators)

@@ -174,9 +174,15 @@ class WindowInstance:
         for run in self.new:
             owned, bounds = partition_bounds(run.codes, self.layout.partitions)
             self._stored[owned] += np.diff(bounds)
-            if not self.work.state.flush:
+            if not self.work.state.flush and run.last_us >= self._needed_from_us:
                 batches = np.full(len(run.codes), self.work.state.batch, np.int32)
-                self.added.append(self._written(run, batches, 0))
+                run.piece = self._written(run, batches, 0)
+                self.added.append(run.piece)
+
+    @property
+    def _needed_from_us(self) -> int:
+        """Partials below this are in windows that all close with this batch."""
+        return self.lifetime.dead_before(LEFT, self.work.state.settle_us)
 
     def _written(self, run: RowRun, batches: NDArray[np.int32], level: int) -> Piece:
         placement = self.work.state.routing.sides[LEFT]
