@@ -27,8 +27,10 @@ def started(spark: SparkSession, home: Path, **settings: object) -> tg.Streaming
     """Rows with an even n, and their pairs with themselves; the frame leaves out the others."""
     rows = read_files(spark, home / "a", STREAM_SCHEMA, per_batch=2).where("n % 2 = 0")
     stream = tg.stream(rows, name="a", time="ts", lateness="1 second")
-    output = stream.window("1 second", by="n", name="busy").agg(ids="max(v)").write_to(
-        "parquet", str(home / "out"), name="busy"
+    output = (
+        stream.window("1 second", by="n", name="busy")
+        .agg(ids="max(v)")
+        .write_to("parquet", str(home / "out"), name="busy")
     )
     plain = stream.write_to("parquet", str(home / "rows"), name="rows")
     return tg.start(output, plain, checkpoint=home / "ck", partitions=2, instances=1, **settings)  # type: ignore[arg-type]

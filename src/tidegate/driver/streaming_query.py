@@ -460,4 +460,3 @@ class StreamingQuery:
     recentProgress = recent_progress  # noqa: N815
     awaitTermination = await_termination  # noqa: N815
     processAllAvailable = process_all_available  # noqa: N815
-
