@@ -68,8 +68,6 @@ def check_edges(story: Story, edges: Sequence[int], late_before: object, *, sett
 
 def last_batches(engine: PlainEngine, data: st.DataObject) -> None:
     finish(engine, flush=data.draw(st.booleans(), label="flush"))
-    # Rows that are settled one batch later.
-    engine.run({})
     engine.close()
 
 
