@@ -34,7 +34,7 @@ from tidegate.driver.operators.join import join_work, read_everywhere
 from tidegate.driver.operators.protocol import state_order
 from tidegate.model.codec import decode, encode_exactly
 from tidegate.model.debts import DebtRepair
-from tidegate.model.graph import OperatorTraits
+from tidegate.model.graph import LateRule, OperatorTraits
 from tidegate.model.manifest import Manifest, SparkBatch
 from tidegate.model.plan import Plan, PlanDecisions, RepairPlan, ShedPlan
 from tidegate.model.reports import TaskReport, reports_in
@@ -97,12 +97,18 @@ class PlainEngine:
         balance: BalanceSettings | None = None,
         idle_timeout: Mapping[str, int | None] | None = None,
         others: Mapping[str, OperatorTraits] | None = None,
+        rule: LateRule = "own",
     ):
         self.joins, self.partitions = list(joins), partitions
         idle = idle_timeout or {}
         self.settings = {name: ClockSettings(late, idle.get(name)) for name, late in lateness.items()}
         #: Joins, and what a subclass runs besides.
-        self.operators = {**{join.name: join.operator() for join in joins}, **(others or {})}
+        operators = {**{join.name: join.operator() for join in joins}, **(others or {})}
+        # All streams meet somewhere, unless each is judged by itself.
+        group = () if rule == "own" else tuple(lateness)
+        self.operators = {name: replace(one, rule=rule, group=group) for name, one in operators.items()}
+        #: By batch with rows: below which times rows of each side of each operator were late.
+        self.edges: list[Mapping[str, tuple[int, int]]] = []
         self.store = MemoryStore(f"plain-{uuid.uuid4().hex}")
         names = list(self.operators)
         wanted = first or [Assignment(instances, first_table(partitions, instances))]
@@ -169,6 +175,8 @@ class PlainEngine:
         self._routing, self._cuts = {}, {}
         # As a replay would read it.
         plan = decode(Plan, encode_exactly(plan))
+        if not plan.settles:
+            self.edges.append(plan.late.inputs)
         tried = [self._attempt(plan, rows) for _ in range(attempts)]
         emitted, reports, after = tried[-1]
         for other, _, _ in tried:

@@ -1,7 +1,8 @@
 """`PlainEngine` and `PlainWindows` with unions: what Spark does in front of the operators, in plain Python.
 
-A row of a union is dropped if it is late in its own stream. Operators behind the union get the others, as
-from an operator. The newest times of its streams are those that Spark observes.
+A row of a union is dropped if it is late for all operators with state that read the union, or, where each
+stream is judged by itself, in its own stream. Operators behind the union get the others, and drop what is
+late for them. The newest times of its streams are those that Spark observes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tidegate.model.graph import Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
+from tidegate.model.times import BEGINNING_US
 
 Unions = Mapping[str, tuple[str, ...]]
 
@@ -59,8 +61,13 @@ class _Uniting(PlainEngine):
     ) -> list[TaskReport]:
         timed = {name: [row for row in some if time_of(row) is not None] for name, some in rows.items()}
         self._newest = {name: max(map(_known, some), default=None) for name, some in timed.items()}
+        late_us = {
+            stream: plan.late.inputs.get(name, (plan.late.streams[stream],))[0]
+            for name, streams in self.unions.items()
+            for stream in streams
+        }
         on_time = {
-            name: [row for row in some if _known(row) >= plan.watermarks_us[name]]
+            name: [row for row in some if _known(row) >= late_us.get(name, BEGINNING_US)]
             for name, some in timed.items()
         }
         if rows:

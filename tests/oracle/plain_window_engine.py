@@ -15,11 +15,11 @@ from tests.oracle.plain_routing import place_of
 from tests.oracle.plain_window import PlainWindow
 
 from tidegate.driver.operators.protocol import state_order
+from tidegate.model.graph import LateRule
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport, reports_in
 from tidegate.model.routing import Routing
-from tidegate.model.times import BEGINNING_US
 from tidegate.route.assignment import Assignment
 from tidegate.worker.runtime.layout import CODE, MARKER, REPORT, TAG, TIME
 from tidegate.worker.runtime.state_order import for_instance
@@ -36,10 +36,11 @@ class PlainWindows(PlainEngine):
         *,
         partitions: int = 4,
         first: Assignment | None = None,
+        rule: LateRule = "own",
     ):
         wanted = Assignment(1, (0,) * partitions) if first is None else first
         operators = {window.name: window.operator() for window in windows}
-        super().__init__((), lateness, partitions=partitions, first=[wanted], others=operators)
+        super().__init__((), lateness, partitions=partitions, first=[wanted], others=operators, rule=rule)
         self.windows = list(windows)
         self._window_layouts = {window.name: window.layout(partitions, lateness) for window in windows}
 
@@ -71,7 +72,7 @@ class PlainWindows(PlainEngine):
         return WindowWork(
             layout=self._window_layouts[name],
             state=self._sent(name, state_order(name, plan, before, self.store.url)),
-            late_before_us=plan.watermarks_us.get(window.source, BEGINNING_US),
+            late_before_us=plan.late.inputs[name][0],
         )
 
     def _shares(self, table: pa.Table, routing: Routing) -> Iterator[tuple[int, list[pa.RecordBatch]]]:

@@ -17,7 +17,7 @@ from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest, StreamClock
-from tidegate.model.plan import Plan, ShedPlan
+from tidegate.model.plan import LateRows, Plan, ShedPlan
 from tidegate.model.reports import SideRows, TaskReport, TaskSeconds
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropWindowNode, Network
@@ -63,7 +63,7 @@ class Engine:
         plan = Plan(
             self.manifest.batch + 1,
             self.now_us,
-            {"s": watermark},
+            LateRows({"s": watermark}),
             {"w": settle},
             {},
             shed=ShedPlan(estimating=planned),

@@ -19,7 +19,7 @@ from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
-from tidegate.model.plan import Plan, ShedPlan
+from tidegate.model.plan import LateRows, Plan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.window.drop.network import DropJoinNode, DropOutputNode, DropSourceNode, Network
 
@@ -81,7 +81,7 @@ def play(rates: list[int], delay_seconds: float, seed: int, trigger_seconds: flo
         engine.run(rows, now_us=now_us, skipping=skipping)
         reports = [_measured(report) for report in engine.reports[first:]]
         seconds = OVERHEAD_SECONDS + sum(report.seconds.cpu for report in reports)
-        plan = Plan(engine.manifest.batch, now_us, {}, {}, {}, shed=ShedPlan(skipping=skipping))
+        plan = Plan(engine.manifest.batch, now_us, LateRows({}), {}, {}, shed=ShedPlan(skipping=skipping))
         ran = Ran(reports, (), {}, seconds, cold)
         learnt = goal_loop.learn(settings, previous, plan, ran, engine.manifest, engine.operators)
         engine.manifest = replace(engine.manifest, control=learnt)

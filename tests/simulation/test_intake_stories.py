@@ -19,7 +19,7 @@ from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
-from tidegate.model.plan import Plan, ShedPlan
+from tidegate.model.plan import LateRows, Plan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.window.drop.network import DropJoinNode, DropOutputNode, DropSourceNode, Network
 
@@ -136,7 +136,7 @@ def play(story: Story, seed: int = 3) -> tuple[list[BatchOutcome], Counter[Flat]
         reports = [_measured(report, story.reading) for report in engine.reports[first:]]
         reading = story.reading * ROW_SECONDS * sum(map(len, rows.values()))
         seconds = story.overhead + reading + sum(report.seconds.cpu for report in reports)
-        plan = Plan(engine.manifest.batch, now_us, {}, {}, {}, shed=ShedPlan(skipping=skipping))
+        plan = Plan(engine.manifest.batch, now_us, LateRows({}), {}, {}, shed=ShedPlan(skipping=skipping))
         taken = {name: one if story.says else replace(one, waiting=None) for name, (_, one) in given.items()}
         ran = Ran(reports, (), {}, seconds, len(done) < COLD_BATCHES, taken=taken)
         learnt = goal_loop.learn(settings, previous, plan, ran, engine.manifest, engine.operators)

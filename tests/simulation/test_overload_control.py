@@ -26,7 +26,7 @@ from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
-from tidegate.model.plan import Plan, ShedPlan
+from tidegate.model.plan import LateRows, Plan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.window.drop.network import DropJoinNode, DropOutputNode, DropSourceNode, Network
 
@@ -85,7 +85,7 @@ def play(policy: JoinPolicyName, rates: list[int], join: PlainJoin | None = None
         engine.run(rows, now_us=int(now * SECOND), skipping=skipping)
         reports = [_at_our_speed(report) for report in engine.reports[first:]]
         seconds = FIXED_SECONDS + sum(report.seconds.cpu for report in reports)
-        plan = Plan(engine.manifest.batch, int(now * SECOND), {}, {}, {}, shed=ShedPlan(skipping))
+        plan = Plan(engine.manifest.batch, int(now * SECOND), LateRows({}), {}, {}, shed=ShedPlan(skipping))
         ran = Ran(reports, (), {}, seconds, cold=False)
         learnt = goal_loop.learn(keep, previous, plan, ran, engine.manifest, engine.operators)
         engine.manifest = replace(engine.manifest, control=learnt)
@@ -166,7 +166,7 @@ def test_another_policy_does_not_trip_over_what_one_wrote_down() -> None:
             skipping = decide(settings, before, engine.operators)
             assert skipping["join1"].fraction == 1.0
             engine.run({"a": [(number * SECOND, 1, number, 0)]}, skipping=skipping)
-            plan = Plan(number, number * SECOND, {}, {}, {}, shed=ShedPlan(skipping=skipping))
+            plan = Plan(number, number * SECOND, LateRows({}), {}, {}, shed=ShedPlan(skipping=skipping))
             reports, time = engine.reports[first:], BatchTime(5.0)
             learnt = learn(
                 settings, before, plan, reports, engine.manifest, engine.operators, time, FromGoal()

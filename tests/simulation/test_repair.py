@@ -20,7 +20,7 @@ from tidegate.control.repair import repair
 from tidegate.control.repair.repair import RepairSettings
 from tidegate.join.within import Within
 from tidegate.model.manifest import Manifest
-from tidegate.model.plan import Plan, RepairPlan, ShedPlan
+from tidegate.model.plan import LateRows, Plan, RepairPlan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.window.drop.network import DropJoinNode, DropOutputNode, DropSourceNode, Network
 
@@ -80,7 +80,7 @@ def play(rates: list[int], when: str = "idle", bytes_max: int = 1 << 30) -> Day:
         plan = Plan(
             engine.manifest.batch,
             int(now * SECOND),
-            {},
+            LateRows({}),
             {},
             {},
             shed=ShedPlan(skipping=skipping),

@@ -17,7 +17,7 @@ from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.model.manifest import Manifest, StreamClock
-from tidegate.model.plan import Plan, ShedPlan
+from tidegate.model.plan import LateRows, Plan, ShedPlan
 from tidegate.model.reports import SideRows, TaskReport, TaskSeconds
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.intervals import always
@@ -54,7 +54,7 @@ class Engine:
         plan = Plan(
             self.manifest.batch + 1,
             self.now_us,
-            {"s": self.manifest.clocks["s"].watermark_us},
+            LateRows({"s": self.manifest.clocks["s"].watermark_us}),
             {"w": self.manifest.clocks["s"].watermark_us},
             {},
             shed=ShedPlan(dropping=window_dropping.decide(self.settings, self.manifest)),

@@ -75,6 +75,9 @@ class SessionLifetime:
     def dead_before(self, side: int, watermark_us: int) -> int:
         return BEGINNING_US
 
+    def late_before(self, watermark_us: int) -> int:
+        return watermark_us
+
     def slot_us(self, side: int) -> int:
         return 0
 
@@ -133,7 +136,7 @@ class SessionOperator(Operator):
         yield Reader(self.name, 0, source, "sessions shed nothing", whole)
 
     def work(self, order: BatchOrder, feeding: Sequence[str]) -> SessionWork:
-        late, newest = order.late_before_us(self.tap.stream), order.newest_us(self.tap.stream, order.plan)
+        late, newest = order.late_before_us(self.name)[0], order.newest_us(self.tap.stream, order.plan)
         return SessionWork(self.layout, order.state(self.name), late, newest)
 
     def frame(self, rows: PassInput, work: SessionWork) -> DataFrame:

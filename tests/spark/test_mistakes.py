@@ -131,7 +131,7 @@ AFTERWARDS: dict[str, tuple[Callable[[Home, Any], object], str, tuple[str, ...]]
         "SET_GOAL_UNAVAILABLE",
         ("2 seconds", "start it again"),
     ),
-    "pause": (lambda home, query: query.pause(), "PAUSE_UNAVAILABLE", ("pause", "start it again")),
+    "pause": (lambda home, query: query.pause(), "PAUSE_NOT_RUNNING", ("paused", "Start it again")),
     "receipts by day": (
         lambda home, query: query.receipts(by="day"),
         "RECEIPTS_PERIOD_UNKNOWN",

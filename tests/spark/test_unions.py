@@ -156,6 +156,7 @@ def test_every_stream_of_a_union_has_its_own_late_and_rejected_rows(
         checkpoint=str(tmp_path / "ck"),
         available_now=True,
         partitions=4,
+        watermark="own",
     )
     assert query.await_termination(PATIENCE_SECONDS)
     assert sinks["both"].columns == ["ts", "k", "n", "v", "w"]

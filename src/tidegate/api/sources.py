@@ -38,8 +38,9 @@ def stream(
 
     `name`: identifies the stream in checkpoint, progress, receipts and SQL conditions.
     `time`: the event-time column. `lateness`: how far behind the newest row of this stream a row may be
-    without being late. Both may come from the watermark of the frame (`frame.withWatermark("ts", "10
-    seconds")`) instead. A streaming frame needs one of the two; in a batch run nothing is late.
+    without being late; where streams meet, the slowest of them decides (docs/joins.md). Both may come from
+    the watermark of the frame (`frame.withWatermark("ts", "10 seconds")`) instead. A streaming frame needs
+    one of the two; in a batch run nothing is late.
     `idle_timeout`: after this long without rows the stream no longer holds back the watermark of others;
     None: it always does.
     `max_ahead`: a row with a time further ahead of the clock than this is rejected; None: never.

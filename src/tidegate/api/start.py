@@ -88,8 +88,8 @@ def start(
     runs.
     `partitions`: parts of the state that can move between instances; eight per instance by default, fixed for
     the life of a checkpoint.
-    `watermark`: rows are late against the slowest watermark of the streams that meet (`slowest`), or each
-    stream is judged by itself (`own`). Until streams are judged together, both judge by stream.
+    `watermark`: rows are late as Spark judges them, by the slowest watermark of the streams that meet
+    (`slowest`), or each stream is judged by itself (`own`): less state, and rows that lag their stream go.
     `renames`: old names of streams, operators and outputs and their new ones. Not available yet.
     `retention`: how long receipts are kept; None: for the life of the checkpoint.
     `seed`: decides which rows are sampled; the same seed gives the same choices.

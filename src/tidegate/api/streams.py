@@ -224,7 +224,7 @@ class Stream:
 
     @property
     def late(self) -> Stream:
-        """The rows of this source that arrived with a time below its watermark.
+        """The rows of this source that came too late for an operator that reads it (docs/joins.md).
 
         >>> output = orders.late.write_to("parquet", "out/late")
         >>> output.name

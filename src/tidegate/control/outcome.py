@@ -153,4 +153,5 @@ def manifest_after(
         debts=ledger.debts,
         written_off=ledger.written_off,
         spark_batch=plan.spark_batch or before.spark_batch,
+        late_us={} if plan.flush else dict(plan.late.next_us),
     )

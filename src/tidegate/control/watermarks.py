@@ -27,6 +27,14 @@ class ClockSettings:
 
     lateness_us: int
     idle_timeout_us: int | None
+    #: Spark's edge: times are rounded down to this, and a row at the watermark is late. None: neither.
+    grain_us: int | None = None
+
+    def watermark_us(self, seen_us: int) -> int:
+        """Rows below this are late once this time was seen."""
+        if self.grain_us is None:
+            return saturated(seen_us - self.lateness_us)
+        return saturated(seen_us // self.grain_us * self.grain_us - self.lateness_us + 1)
 
 
 def unheard(now_us: int) -> StreamClock:
@@ -53,7 +61,7 @@ def _heard(clock: StreamClock, seen_us: int | None, settings: ClockSettings, now
     if seen_us is None:
         return clock
     seen = max(clock.seen_us, seen_us)
-    watermark = max(clock.watermark_us, saturated(seen - settings.lateness_us))
+    watermark = max(clock.watermark_us, settings.watermark_us(seen))
     return StreamClock(seen, watermark, now_us)
 
 

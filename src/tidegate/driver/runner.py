@@ -197,10 +197,12 @@ class _Run:
         """One batch of Spark."""
         self.begun.set()
         self.ready.wait()
+        self.query._batch_began()
         with self._running(), own_thread():
             keeps_state = bool(self.compiled.query_input.run_by_spark)
             _configure_once(frame.sparkSession, self._configured, keeps_state)
             self.engine.run_batch(frame, spark_batch)
+            self.query._batch_ended(self.engine.at_rest)
 
     def watch(self) -> None:
         """Wait for the end of Spark's query, settle if its input has ended, and close everything."""

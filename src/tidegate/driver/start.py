@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tidegate.api.balance import Balance
 from tidegate.api.goal import Shed
 from tidegate.api.nodes import Output
-from tidegate.api.start import StartOptions
+from tidegate.api.start import StartOptions, WatermarkRule
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.compiler import compile_flow
 from tidegate.driver.engine.settings import Settings, numbers
@@ -31,10 +31,13 @@ from tidegate.driver.runner import run_batch, run_stream
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.driver.worker_python import prepare_workers
 from tidegate.errors import FlowError
+from tidegate.model.graph import LateRule
 from tidegate.policies import Adaptive
 from tidegate.state.checkpoint import Checkpoint
 
 _log = logging.getLogger(__name__)
+#: Which watermark Spark takes where streams meet: that of the slowest (`min`) or the fastest (`max`).
+_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 #: Settings that have a meaning for batch inputs.
 _OF_BATCH = {"name", "instances", "partitions", "seed", "watermark"}
 
@@ -81,6 +84,7 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
         None if keep is None else repair_settings(shed, keep.overload),
         estimate_settings(compiled, options.goal, shed),
         options.retention_us,
+        _late_rule(compiled.spark, options.watermark),
     )
     return run_stream(compiled, settings, options.checkpoint, _trigger(options), options.name)
 
@@ -131,6 +135,13 @@ def _stored_flow(checkpoint: str | None) -> Mapping[str, Any] | None:
     except Exception:
         return None  # Opening the checkpoint, or recovery of the state, raises the full error.
     return None if found is None else found.flow
+
+
+def _late_rule(spark: SparkSession, wanted: WatermarkRule) -> LateRule:
+    """By whose watermark rows are late: as Spark judges it, or each stream by its own."""
+    if wanted == "own":
+        return "own"
+    return "fastest" if str(spark.conf.get(_POLICY, "min")).lower() == "max" else "slowest"
 
 
 def _trigger(options: StartOptions) -> dict[str, Any]:

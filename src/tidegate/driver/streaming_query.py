@@ -59,6 +59,11 @@ class StreamingQuery:
         #: Held while a batch runs.
         self._in_batch = threading.Lock()
         self._stopping = threading.Event()
+        #: Cleared while the query is paused.
+        self._resumed = threading.Event()
+        self._resumed.set()
+        #: Batches of Spark: how many began, how many ended, and the last that found no row and left none due.
+        self._begun, self._finished, self._rested = 0, 0, 0
         self._at_end: list[Callable[[], object]] = []
         self._read_receipts: Callable[[], list[dict[str, Any]]] = list
 
@@ -106,7 +111,8 @@ class StreamingQuery:
 
     def __repr__(self) -> str:
         last = self.last_progress
-        state = "running" if self.is_active else "failed" if self._failure is not None else "ended"
+        running = "running" if self._resumed.is_set() else "paused"
+        state = running if self.is_active else "failed" if self._failure is not None else "ended"
         batch = "" if last is None else f", batch {last.batch_id}"
         return f"<tidegate.StreamingQuery {self._name or 'unnamed'}: {state}{batch}>"
 
@@ -177,7 +183,8 @@ class StreamingQuery:
         ['isDataAvailable', 'isTriggerActive', 'message']
         """
         if self._inner is not None and self.is_active:
-            return dict(self._inner.status)
+            paused = {} if self._resumed.is_set() else {"message": "Paused"}
+            return {**self._inner.status, **paused}
         message = "Stopped" if self._failure is None else f"Terminated with exception: {self._failure}"
         return {"message": message, "isDataAvailable": False, "isTriggerActive": False}
 
@@ -213,29 +220,37 @@ class StreamingQuery:
         return ended
 
     def process_all_available(self) -> None:
-        """Wait until all available rows have been processed and all released rows emitted.
+        """Wait until all rows that are at the sources now are processed, and all released rows emitted.
+
+        As in Spark it waits longer while more rows come.
 
         >>> query.process_all_available()
         >>> query.last_progress.inputs["orders"].backlog_rows in (0, None)
         True
         """
-        asked = time.time()
-
-        def idle() -> bool:
-            last = self._telemetry[-1] if self._telemetry else None
-            return self._ended.is_set() or (
-                last is not None
-                and not last["input_rows"]
-                and last["settled"]  # behind each join, the watermark moves one batch later
-                and last["started"] > asked
-            )
-
+        # 1. While no trigger is active, sources are asked again before the next batch begins. 2. So they are
+        # behind a batch that runs now. 3. Otherwise they may just have been asked, and count one batch later.
+        inner = self._inner
+        active = inner is not None and bool(inner.status["isTriggerActive"])
         with self._changed:
-            while not idle():
+            asked_between = active and self._begun == self._finished
+            wanted = self._begun + (2 if asked_between else 1)
+            while not self._ended.is_set() and self._rested < wanted:
+                self._refuse_paused()
                 # Each batch notifies; the timeout only guards against an end between two checks.
                 self._changed.wait(0.5)
         if self._failure is not None:
             raise self._failure
+
+    def _refuse_paused(self) -> None:
+        if not self._resumed.is_set():
+            raise FlowError(
+                "A paused query processes no rows",
+                code="QUERY_PAUSED",
+                got="process_all_available()",
+                why="It would wait until another thread calls resume()",
+                do="Call resume() first",
+            )
 
     def rescale(self, instances: int) -> None:
         """Run joins on this many instances from the next batch on; their state is reassigned, not copied.
@@ -269,22 +284,36 @@ class StreamingQuery:
         )
 
     def pause(self) -> None:
-        """Take no rows until `resume`. Not available yet.
+        """Take no rows from the next batch on, until `resume`; a running batch ends first.
+
+        State, checkpoint and lock stay; `status` says so. A query that is stopped meanwhile, or whose process
+        dies, continues with the next start. What the next batch reads may be fixed already, so sources must
+        keep it.
 
         >>> query.pause()
-        Traceback (most recent call last):
-        tidegate.errors.FlowError: [PAUSE_UNAVAILABLE] ...
+        >>> query.status["message"]
+        'Paused'
+        >>> query.resume()
         """
-        raise _cannot_pause("pause")
+        if not self.is_active:
+            raise FlowError(
+                "Only a running query can be paused",
+                code="PAUSE_NOT_RUNNING",
+                got=repr(self),
+                do="Start it again: it continues from its checkpoint",
+            )
+        with self._changed:
+            self._resumed.clear()
+            self._changed.notify_all()
 
     def resume(self) -> None:
-        """Continue after `pause`. Not available yet.
+        """Continue after `pause`; without one, nothing changes.
 
         >>> query.resume()
-        Traceback (most recent call last):
-        tidegate.errors.FlowError: [PAUSE_UNAVAILABLE] ...
+        >>> query.status["message"] == "Paused"
+        False
         """
-        raise _cannot_pause("resume")
+        self._resumed.set()
 
     def explain_shedding(self) -> str:
         """What the last batch shed and why, operator by operator, in words.
@@ -328,21 +357,20 @@ class StreamingQuery:
             )
 
     def _repair_on_stop(self, deadline: float | None) -> None:
-        """With repair="on_stop", wait until a batch has repaired all debts, or the deadline has passed."""
+        """With repair="on_stop", wait until a batch has repaired all debts, or the deadline has passed. A
+        paused query leaves them for the next run."""
         engine = self._engine
         if engine is None or engine.settings.repair is None or engine.settings.repair.when != ON_STOP:
             return
-        asked = time.time()
         engine.controllers.closing = True
         if not engine.manifest.debts and not self._in_batch.locked():
             return
-
-        def repaired() -> bool:
-            last = self._telemetry[-1] if self._telemetry else None
-            return last is not None and last["started"] > asked and not last["debts"].get("count")
-
         with self._changed:
-            while not self._ended.is_set() and not repaired():
+            # A batch that has begun may have been planned before.
+            wanted = self._begun + 1
+            while not self._ended.is_set() and (self._finished < wanted or engine.manifest.debts):
+                if not self._resumed.is_set():
+                    return
                 if deadline is not None and time.monotonic() > deadline:
                     return
                 self._changed.wait(0.5)
@@ -353,7 +381,7 @@ class StreamingQuery:
         taken = False
         while not taken and not self._stopping.is_set():
             # `stop` holds the lock until Spark's thread, which runs this code, has ended.
-            taken = self._in_batch.acquire(timeout=0.05)
+            taken = self._resumed.wait(0.05) and self._in_batch.acquire(timeout=0.05)
         if self._stopping.is_set():
             if taken:
                 self._in_batch.release()
@@ -385,6 +413,19 @@ class StreamingQuery:
     def _identity(self) -> QueryIdentity:
         """Asked once, because Spark's answers are calls into Java."""
         return QueryIdentity(self.name, self.id, self.run_id)
+
+    def _batch_began(self) -> None:
+        """Spark has asked the sources and brings a batch."""
+        with self._changed:
+            self._begun += 1
+
+    def _batch_ended(self, at_rest: bool) -> None:
+        """A batch of Spark is done, whether or not anything was committed; `at_rest`: it took no row, and
+        none is due."""
+        with self._changed:
+            self._finished += 1
+            self._rested = self._finished if at_rest else self._rested
+            self._changed.notify_all()
 
     def _add_batch(self, telemetry: Telemetry, receipt: Mapping[str, Any]) -> None:
         progress = progress_of(telemetry, receipt, self._identity)
@@ -419,11 +460,3 @@ class StreamingQuery:
     recentProgress = recent_progress  # noqa: N815
     awaitTermination = await_termination  # noqa: N815
     processAllAvailable = process_all_available  # noqa: N815
-
-
-def _cannot_pause(what: str) -> FlowError:
-    return FlowError(
-        f"A query cannot {what} yet",
-        code="PAUSE_UNAVAILABLE",
-        do="Stop the query and start it again; it continues from its checkpoint",
-    )

@@ -93,6 +93,10 @@ class Within:
             return END_US
         return max(BEGINNING_US, watermark_us - self.kept_us[side])
 
+    def late_before(self, watermark_us: int) -> int:
+        """Rows before this time are late by this watermark."""
+        return watermark_us
+
     def complete_before(self, side: int, watermark_us: int) -> int:
         """Rows of `side` before this time have all their partners below `watermark_us`.
 
@@ -167,6 +171,10 @@ class Tumbling:
             return END_US
         return max(BEGINNING_US, watermark_us // self.size_us * self.size_us)
 
+    def late_before(self, watermark_us: int) -> int:
+        """Rows of windows that are over are late, as in Spark; others still find their partners."""
+        return self.dead_before(LEFT, watermark_us)
+
     def complete_before(self, side: int, watermark_us: int) -> int:
         return self.dead_before(side, watermark_us)
 
@@ -198,6 +206,9 @@ class Unbounded:
 
     def dead_before(self, side: int, watermark_us: int) -> int:
         return END_US if watermark_us == END_US else BEGINNING_US
+
+    def late_before(self, watermark_us: int) -> int:
+        return watermark_us
 
     def complete_before(self, side: int, watermark_us: int) -> int:
         return self.dead_before(side, watermark_us)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from tidegate.model.times import SIDES
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
+#: By whose watermark the rows of an operator are late: the slowest of its group, the fastest, or each
+#: stream by its own.
+LateRule = Literal["slowest", "fastest", "own"]
 #: What an operator sheds: pairs that it does not probe, rows in front of it, whole windows.
 PAIRS, ROWS, WINDOWS = "pairs", "rows", "windows"
 
@@ -96,6 +99,11 @@ class FlowGraph:
         """Names of the outputs that a stream or operator contributes to."""
         return sorted(output for output, shown in self.outputs.items() if self._reaches(shown, name))
 
+    def group_of(self, name: str) -> tuple[str, ...]:
+        """The streams that meet in an operator or in one behind it: those of all outputs that it reaches."""
+        mine = set(self.outputs_of(name))
+        return tuple(stream for stream in self.streams if not mine.isdisjoint(self.outputs_of(stream)))
+
     def read_by_operators(self) -> frozenset[str]:
         """Streams and operators whose rows an operator reads."""
         return frozenset(name for names in self.inputs.values() for name in names)
@@ -145,6 +153,9 @@ class OperatorTraits:
     unmatched: tuple[bool, bool]
     #: By union among its inputs: the streams whose rows it passes on.
     unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: The streams by whose watermarks it is judged; none: those that it reads.
+    group: tuple[str, ...] = ()
+    rule: LateRule = "slowest"
 
     @property
     def waits_for_rows(self) -> bool:

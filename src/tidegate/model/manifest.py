@@ -57,3 +57,9 @@ class Manifest:
     written_off: tuple[Debt, ...] = ()
     #: The last Spark batch whose rows are in the state.
     spark_batch: SparkBatch = NO_BATCH_YET
+    #: Per operator: the watermark by which rows of the next batch are late.
+    late_us: Mapping[str, int] = field(default_factory=dict)
+
+    def late_before_us(self, operator: str) -> int:
+        """No row that enters the operator in the next batch is older than this."""
+        return self.late_us.get(operator, self.settled_us[operator])

@@ -54,6 +54,18 @@ class Rewrites:
 
 
 @dataclass(frozen=True)
+class LateRows:
+    """Which rows of a batch are late: those below these times."""
+
+    #: Per stream, for outputs and matches that read it directly.
+    streams: Mapping[str, int]
+    #: Per operator with state, and per union that feeds one: of each side.
+    inputs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    #: Per operator with state: the watermark by which rows of the next batch are late.
+    next_us: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class PlanDecisions:
     """What the controllers decided for a batch; the plan adds what follows from the last manifest."""
 
@@ -82,8 +94,7 @@ class Plan:
     batch: int
     #: Wall clock at the moment of planning; the only clock that a batch may read.
     now_us: int
-    #: Per stream: rows older than this are late.
-    watermarks_us: Mapping[str, int]
+    late: LateRows
     #: Per operator: rows whose partners must be older than this are settled in this batch.
     settle_us: Mapping[str, int]
     #: Per operator: where rows lie, and which instances probe them.

@@ -19,7 +19,7 @@ from tidegate.model.plan import Plan
 from tidegate.model.samples import Sampled
 from tidegate.model.times import BEGINNING_US, SIDES
 from tidegate.observe.receipts.receipt_tables import receipts_by
-from tidegate.observe.units import iso
+from tidegate.observe.units import iso, watermark_text
 
 Row = Metrics
 
@@ -156,7 +156,7 @@ def stream_rows(contents: Contents) -> list[Row]:
         {
             "stream": name,
             "seen": iso(clock.seen_us),
-            "watermark": iso(clock.watermark_us),
+            "watermark": watermark_text(clock.watermark_us),
             "heard": iso(clock.heard_us),
         }
         for name, clock in clocks.items()

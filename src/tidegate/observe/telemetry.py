@@ -16,7 +16,7 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.piece_index import index_of
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, Observed, TaskReport
-from tidegate.observe.units import iso
+from tidegate.observe.units import iso, watermark_text
 
 Telemetry = Metrics
 #: The most keys per instance in the telemetry.
@@ -52,7 +52,7 @@ def telemetry_of(
         "state_rows": sum(total.rows for total in totals),
         "state_bytes": sum(total.size_bytes for total in totals),
         "pieces": len(after.pieces),
-        "watermarks": {name: iso(clock.watermark_us) for name, clock in after.clocks.items()},
+        "watermarks": {name: watermark_text(clock.watermark_us) for name, clock in after.clocks.items()},
         "operators": [_operator(report) for report in reports],
         "matches": [_match(report) for report in matched],
     }

@@ -57,6 +57,11 @@ def iso(us: int) -> str | None:
         return f"{us} us"
 
 
+def watermark_text(us: int) -> str | None:
+    """A watermark in whole milliseconds, as Spark shows it."""
+    return iso(us if us in (BEGINNING_US, END_US) else us // 1000 * 1000)
+
+
 def percent(share: float) -> str:
     """`63 %`; one decimal below a tenth and above 99 %, so that little is not shown as nothing."""
     return f"{100 * share:.0f} %" if 0.1 <= share <= 0.99 or share in (0, 1) else f"{100 * share:.1f} %"

@@ -29,6 +29,10 @@ class Lifetime:
         """Start of the first window that is still open: older partials are not needed."""
         return max(self.spec.start(self.spec.first_open(watermark_us)), -(2**63))
 
+    def late_before(self, watermark_us: int) -> int:
+        """Rows whose windows are all closed are late, as in Spark."""
+        return self.dead_before(0, watermark_us)
+
     def slot_us(self, side: int) -> int:
         return max(self.spec.slide_us, self.spec.size_us // SLOTS_PER_WINDOW)
 
@@ -46,6 +50,10 @@ class RowsLifetime:
     def dead_before(self, side: int, watermark_us: int) -> int:
         """The earliest time: no row expires by time."""
         return BEGINNING_US
+
+    def late_before(self, watermark_us: int) -> int:
+        """Rows below the watermark have their final position, so no row may come before them."""
+        return watermark_us
 
     def slot_us(self, side: int) -> int:
         """0: one slot for all time, because nothing expires by time."""

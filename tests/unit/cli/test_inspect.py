@@ -11,7 +11,7 @@ from tidegate.cli.main import main
 from tidegate.errors import StateError
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.pieces import ByteRange, Piece
-from tidegate.model.plan import Plan, Rewrites
+from tidegate.model.plan import LateRows, Plan, Rewrites
 from tidegate.model.routing import together
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.manifest_log import ManifestLog
@@ -39,7 +39,9 @@ def piece(batch: int) -> Piece:
 
 def plan(batch: int) -> Plan:
     merges = {"near": {"0": (("a@0", "b@0"), ("c@0", "d@0")), "1": (("a@0", "b@0"),)}}
-    return Plan(batch, 1_741_021_200_000_000, {"orders": 0}, {"near": 0}, ROUTING, Rewrites(merges), seed=11)
+    return Plan(
+        batch, 1_741_021_200_000_000, LateRows({"orders": 0}), {"near": 0}, ROUTING, Rewrites(merges), seed=11
+    )
 
 
 def manifest(batch: int) -> Manifest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.unit.messages.expecting import expect
 
 from tidegate.api.goal import Goal
 from tidegate.driver.streaming_query import StreamingQuery
-from tidegate.errors import BatchFailed
+from tidegate.errors import BatchFailed, FlowError
 
 
 def test_a_query_before_its_first_batch() -> None:
@@ -97,9 +98,136 @@ def test_names_have_both_spellings(name: str, as_in_spark: str) -> None:
     assert getattr(StreamingQuery, name) is getattr(StreamingQuery, as_in_spark)
 
 
+class Spark:
+    """Stands in for Spark's handle: whether it is within a trigger."""
+
+    isActive = True  # noqa: N815
+
+    def __init__(self, active: bool = False):
+        self.status = {"message": "Waiting", "isDataAvailable": False, "isTriggerActive": active}
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+def running(active: bool = False) -> StreamingQuery:
+    query = StreamingQuery("near")
+    query._inner = Spark(active)  # type: ignore[assignment]
+    return query
+
+
+def batch(query: StreamingQuery, at_rest: bool) -> None:
+    query._batch_began()
+    query._batch_ended(at_rest)
+
+
+@pytest.mark.parametrize(
+    ("active", "then", "returns"),
+    [
+        # Between two triggers, sources are asked again before the next batch.
+        (False, [True], True),
+        (False, [False], False),
+        (False, [False, False, True], True),
+        # Within a trigger without a batch, they may have been asked already.
+        (True, [True], False),
+        (True, [True, True], True),
+        (True, [True, False], False),
+    ],
+)
+def test_all_is_processed_after_a_batch_that_asked_later_and_found_nothing(
+    active: bool, then: list[bool], returns: bool
+) -> None:
+    query = running(active)
+    batch(query, at_rest=True)
+    done = threading.Thread(target=query.process_all_available, daemon=True)
+    done.start()
+    time.sleep(0.1)
+    for at_rest in then:
+        batch(query, at_rest)
+    done.join(2 if returns else 0.3)
+    assert done.is_alive() != returns
+    query._end(None)
+    done.join(2)
+
+
+def test_a_batch_that_runs_asked_before() -> None:
+    query = running(active=True)
+    query._batch_began()
+    done = threading.Thread(target=query.process_all_available, daemon=True)
+    done.start()
+    time.sleep(0.1)
+    query._batch_ended(at_rest=True)
+    done.join(0.3)
+    assert done.is_alive()
+    batch(query, at_rest=True)
+    done.join(2)
+    assert not done.is_alive()
+
+
+def test_a_paused_query_begins_no_batch_and_says_so() -> None:
+    query = running()
+    assert query.status["message"] == "Waiting"
+    query.pause()
+    query.pause()
+    assert query.status["message"] == "Paused"
+    assert "paused" in repr(query)
+    began = threading.Event()
+
+    def take() -> None:
+        with query._running(0):
+            began.set()
+
+    thread = threading.Thread(target=take, daemon=True)
+    thread.start()
+    assert not began.wait(0.3)
+    query.resume()
+    assert began.wait(2)
+    assert query.status["message"] == "Waiting"
+    thread.join(2)
+
+
+def test_waiting_for_a_paused_query_is_an_error_at_once_and_later() -> None:
+    query = running()
+    failed: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            query.process_all_available()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    time.sleep(0.1)
+    query.pause()
+    thread.join(2)
+    assert isinstance(failed[0], FlowError)
+    expect("QUERY_PAUSED", query.process_all_available)
+
+
+def test_a_stop_ends_the_wait_of_a_paused_batch() -> None:
+    query = running()
+    query.pause()
+    failed: list[BaseException] = []
+
+    def take() -> None:
+        try:
+            with query._running(0):
+                raise AssertionError("a batch began")
+        except BatchFailed as error:
+            failed.append(error)
+        query._end(None)
+
+    thread = threading.Thread(target=take, daemon=True)
+    thread.start()
+    time.sleep(0.1)
+    query.stop(timeout=5)
+    thread.join(2)
+    assert failed[0].code == "STOPPING"  # type: ignore[attr-defined]
+    expect("PAUSE_NOT_RUNNING", query.pause)
+
+
 def test_what_is_not_built_yet_says_what_to_do_instead() -> None:
     query = StreamingQuery("near")
-    expect("PAUSE_UNAVAILABLE", query.pause)
-    expect("PAUSE_UNAVAILABLE", query.resume)
     error = expect("SET_GOAL_UNAVAILABLE", lambda: query.set_goal(Goal(latency="1 second")))
     assert "start it again" in error.details["remedy"]

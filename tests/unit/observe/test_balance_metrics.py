@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.unit.control.balance.test_balancing import KEY, manifest, piece, report
 
-from tidegate.model.plan import Plan, Rewrites
+from tidegate.model.plan import LateRows, Plan, Rewrites
 from tidegate.model.reports import StateChange, TaskSeconds
 from tidegate.model.routing import Cut, Place, Placement, Routing
 from tidegate.observe.balance_metrics import balance_metrics
@@ -15,7 +15,7 @@ OLD = Routing(3, 2, Placement((0, 0, 1, 1)))
 
 
 def plan(routing: Routing, *cuts: Cut) -> Plan:
-    return Plan(6, 0, {}, {}, {"near": routing}, rewrites=Rewrites(cuts={"near": cuts}))
+    return Plan(6, 0, LateRows({}), {}, {"near": routing}, rewrites=Rewrites(cuts={"near": cuts}))
 
 
 def test_partitions_that_change_their_owner_are_told_with_their_rows_and_bytes() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tidegate.model.debts import Debt, DebtCell
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.pieces import ByteRange, Piece
-from tidegate.model.plan import Plan
+from tidegate.model.plan import LateRows, Plan
 from tidegate.model.routing import together
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US, END_US
@@ -48,7 +48,7 @@ def contents(*pieces: Piece, planned: tuple[int, ...] = (4,)) -> Contents:
         routing={"near": together(2, 3, (0, 1, 0, 0))},
         pieces=pieces,
     )
-    plans = tuple(Plan(b, 0, {}, {}, {}) for b in planned)
+    plans = tuple(Plan(b, 0, LateRows({}), {}, {}) for b in planned)
     return Contents("ck", manifest, (3, 4), plans, {4: {"duration_seconds": 0.5}})
 
 
@@ -84,7 +84,7 @@ def test_a_plan_beyond_the_manifest_is_a_batch_under_way() -> None:
 
 
 def test_the_first_batch_may_be_under_way_too() -> None:
-    found = Contents("ck", None, (), (Plan(0, 0, {}, {}, {}),), {})
+    found = Contents("ck", None, (), (Plan(0, 0, LateRows({}), {}, {}),), {})
     assert checkpoint_row(found)["batch_under_way"] == 0
     assert checkpoint_row(found)["state_rows"] == 0
 

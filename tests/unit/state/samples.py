@@ -13,7 +13,7 @@ from fsspec.implementations.dirfs import DirFileSystem
 
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.pieces import ByteRange, Piece
-from tidegate.model.plan import Plan, Rewrites
+from tidegate.model.plan import LateRows, Plan, Rewrites
 from tidegate.model.routing import together
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.memory import MemoryStore
@@ -94,7 +94,7 @@ def a_plan(batch: int, now_us: int = 99) -> Plan:
     return Plan(
         batch=batch,
         now_us=now_us,
-        watermarks_us={"orders": -(2**63)},
+        late=LateRows({"orders": -(2**63)}, {"near": (1, 2)}, {"near": 4}),
         settle_us={"near": 4},
         routing={"near": together(0, 2, (0, 1))},
         seed=7,

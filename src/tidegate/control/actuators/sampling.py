@@ -27,7 +27,7 @@ import numpy as np
 
 from tidegate.api.goal import Shed
 from tidegate.control.actuators.paper_rate import FRACTION_MIN
-from tidegate.control.planning import input_watermark
+from tidegate.control.planning import late_before_us
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.json_values import Snapshot
@@ -95,7 +95,7 @@ def decide(
             shares = [1.0 if settings.fixed is None else settings.fixed] * STRATA
         before = LeftOut.from_json(known.get("left_out", {}).get(name, ()))
         # A lower bound on the times of the batch's own rows; the upper bound is known only after it.
-        from_us = max(manifest.settled_us[name], input_watermark(operators[name], manifest, operators))
+        from_us = late_before_us(operators[name], manifest)
         decided[name] = {"shares": shares, "from_us": from_us, "left_out": before.to_json()}
     return decided
 

@@ -76,7 +76,7 @@ def losses_of(
                 mine.update({UPSTREAM} if reader.source in why else ())
                 unsure.update({name} if reader.source in unsure else ())
         if name in operators:
-            if _is_open(operators[name], plan.settle_us[name], gaps_us.get(name, BEGINNING_US)):
+            if _is_open(operators[name], before.late_before_us(name), gaps_us.get(name, BEGINNING_US)):
                 mine.add(EARLIER)
             else:
                 gaps_us.pop(name, None)
@@ -96,8 +96,8 @@ def _left_out(name: str, plan: Plan, reports: Sequence[TaskReport]) -> set[str]:
     return found | ({WINDOW_REDUCTION} if max(skipping.forget_us) > BEGINNING_US else set())
 
 
-def _is_open(operator: OperatorTraits, settle_us: int, gap_us: int) -> bool:
+def _is_open(operator: OperatorTraits, late_us: int, gap_us: int) -> bool:
     """Whether a row of that time could still be probed."""
     if gap_us == BEGINNING_US:
         return False
-    return any(operator.within.dead_before(side, settle_us) <= gap_us for side in (0, 1))
+    return any(operator.within.dead_before(side, late_us) <= gap_us for side in (0, 1))

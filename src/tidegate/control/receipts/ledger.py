@@ -8,7 +8,7 @@ each row once:
     offered     rows of its stream before the user's stateless steps (plus rows that a step adds); of another
                 operator: rows after the stateless steps; of a union: rows that it passed on
     rejected    their time is null or too far ahead; tested first
-    late        below the watermark of their stream; rows that a stateless step filtered out are not tested
+    late        behind the watermark; rows that a stateless step filtered out are not tested
     shed        `random_drop` in front of a join, `sifter` in front of a match (or at the sources),
                 `window_drop` in front of a window aggregate, or of a join that only feeds such; `sampling`
                 in front of an approximate window, whose results are then estimates; `stale` in front of a

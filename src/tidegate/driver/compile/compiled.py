@@ -26,6 +26,9 @@ from tidegate.model.graph import FlowGraph
 from tidegate.model.plan import Plan
 from tidegate.model.times import END_US
 
+#: Spark's watermarks are whole milliseconds.
+SPARK_GRAIN_US = 1000
+
 
 @dataclass
 class Compiled:
@@ -71,7 +74,7 @@ class Compiled:
     @property
     def clocks(self) -> dict[str, ClockSettings]:
         return {
-            name: ClockSettings(source.lateness_us, source.idle_timeout_us)
+            name: ClockSettings(source.lateness_us, source.idle_timeout_us, SPARK_GRAIN_US)
             for name, source in self.sources.items()
         }
 

@@ -16,7 +16,7 @@ from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.ports import may_drop, steps_of
 from tidegate.driver.frames.drop_frames import output_name
 from tidegate.errors import FlowError
-from tidegate.model.graph import Lineage, OperatorTraits, Outlet
+from tidegate.model.graph import LateRule, Lineage, OperatorTraits, Outlet
 from tidegate.quantities import duration_us
 from tidegate.window.drop import network
 from tidegate.window.drop.network import Network
@@ -72,8 +72,8 @@ def _gap(compiled: Compiled, output: Output) -> int | None:
     return gap_in_windows(duration_us(output.max_gap, "max_gap"), cast(WindowSpec, base.spec).slide_us)
 
 
-def traits_of(compiled: Compiled) -> dict[str, OperatorTraits]:
-    """All operators with state, by name."""
+def traits_of(compiled: Compiled, rule: LateRule = "slowest") -> dict[str, OperatorTraits]:
+    """All operators with state, by name; `rule`: whose watermark judges their rows."""
     graph = compiled.graph
     found = {
         one.name: one.traits([graph.time_from(name) for name in graph.inputs[one.name]])
@@ -81,7 +81,12 @@ def traits_of(compiled: Compiled) -> dict[str, OperatorTraits]:
     }
     unions = graph.unions
     return {
-        name: replace(traits, unions={one: unions[one] for one in traits.inputs if one in unions})
+        name: replace(
+            traits,
+            unions={one: unions[one] for one in traits.inputs if one in unions},
+            group=() if rule == "own" else graph.group_of(name),
+            rule=rule,
+        )
         for name, traits in found.items()
         if traits is not None
     }

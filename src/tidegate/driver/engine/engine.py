@@ -108,7 +108,7 @@ class Engine:
         self.on_step: Callable[[str, int], None] = lambda step, batch: None
         #: Called after each batch with its telemetry and its receipt.
         self._on_batch, self._clock = on_batch, clock
-        self._operators = traits_of(compiled)
+        self._operators = traits_of(compiled, settings.watermark)
         self._streams = {operator.name: operator.streams for operator in compiled.operators}
         self.manifest: Manifest = self._recover()
         # Only now is it certain that the directories are ours.
@@ -129,6 +129,7 @@ class Engine:
         #: The time that Spark needs around a batch, and the duration of the last batch without it.
         self._outside_seconds, self._last_duration = 0.0, 0.0
         self._batches_run = 0
+        self._took_rows = True
         self._skew_scan = SkewScan(compiled, settings.balance)
         self._availabilities = Availabilities(compiled)
         self.jobs: JobNames = JobNames(compiled.spark.sparkContext, "tidegate")
@@ -159,10 +160,16 @@ class Engine:
 
     def run_batch(self, frame: DataFrame | None, spark_batch: int, flush: bool = False) -> None:
         """One batch of Spark, from plan to manifest. `frame`: as Spark passes it; None in a batch run."""
+        self._took_rows = True
         # 1. Already done: Spark died between our manifest and its own commit.
         wanted = self.checkpoint.spark_log.batch(spark_batch)
         if commit_of(wanted, self.manifest) is not None:
             self._commit_next(frame, wanted, flush)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the last batch of Spark found nothing at the sources, and nothing is due without rows."""
+        return not self._took_rows and self.controllers.is_settled(self.manifest)
 
     def settle(self) -> None:
         """A commit without rows, because no batch may follow: all that the watermark releases, and repair."""
@@ -190,6 +197,7 @@ class Engine:
         passes: list[Pass] = []
         with self._times.timed("input"):
             rows = None if taken is None else StreamRows(self.compiled, frame, self.query)
+        self._took_rows = rows is not None and rows.reads_anything
         try:
             # 2. The plan.
             with self._times.timed("plan"):

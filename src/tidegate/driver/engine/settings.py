@@ -12,6 +12,7 @@ from tidegate.control.balance.balancing import BalanceSettings
 from tidegate.control.goal.goal_step import KeepSettings
 from tidegate.control.repair.repair import RepairSettings
 from tidegate.errors import FlowError
+from tidegate.model.graph import LateRule
 from tidegate.quantities import is_whole
 
 #: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
@@ -34,6 +35,8 @@ class Settings:
     estimating: EstimateSettings | None = None
     #: How long receipts are kept; None: for the life of the checkpoint.
     retention_us: int | None = None
+    #: By whose watermark rows are late.
+    watermark: LateRule = "slowest"
 
     @property
     def latency_seconds(self) -> float | None:

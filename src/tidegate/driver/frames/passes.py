@@ -35,7 +35,7 @@ from tidegate.worker.runtime.task_runner import WorkOrder
 
 def tapped(rows: DataFrame, tap: Tap, compiled: Compiled, plan: Plan) -> DataFrame:
     """Rows of a tap, as the plan judges them."""
-    newest_us, late_before_us = compiled.accepted_us(tap.stream, plan), plan.watermarks_us[tap.stream]
+    newest_us, late_before_us = compiled.accepted_us(tap.stream, plan), plan.late.streams[tap.stream]
     usable = f"({TIME} != {BEGINNING_US}L AND {TIME} <= {data(newest_us, 'bigint')})"
     on_time = f"{TIME} >= {data(late_before_us, 'bigint')}"
     kept = {
@@ -161,7 +161,7 @@ class Pass:
         for stream, tap in chosen.items() if self.batch is not None else ():
             rows = None if self.batch is None else self.batch.new(tap.entry)
             if self.batch is not None and rows is not None:
-                behind = f"{TIME} < {data(plan.watermarks_us[stream], 'bigint')}"
+                behind = f"{TIME} < {data(plan.late.streams[stream], 'bigint')}"
                 late = F.expr(f"{self.batch.usable(stream)} AND {behind}")
                 counts[stream] = rows.agg(F.count_if(late).alias("late"))
         return dict.fromkeys(chosen, 0) | _one_row_each(counts)
@@ -174,7 +174,7 @@ class Pass:
             rows = None if self.batch is None else self.batch.new(union.entry.entry)
             counts = [0] * 2 * len(inputs)
             if rows is not None:
-                counts = list(rows.agg(*union.counts(plan.watermarks_us)).collect()[0])
+                counts = list(rows.agg(*union.counts(plan.late)).collect()[0])
             found |= dict(zip(inputs, zip(counts[::2], counts[1::2], strict=True), strict=True))
         return found
 

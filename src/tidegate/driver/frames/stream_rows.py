@@ -101,6 +101,11 @@ class StreamRows:
             self._entered[id(entry)] = self._made(entry, front, behind)
         return self._entered[id(entry)]
 
+    @property
+    def reads_anything(self) -> bool:
+        """Whether a source has given the batch anything new, whatever the user's frames leave of it."""
+        return any(self._given.reading)
+
     def has_rows(self, stream: str) -> bool:
         """Whether the sources of a stream have new rows."""
         return stream not in self._given.empty

@@ -320,11 +320,10 @@ def join_work(layout: JoinLayout, plan: Plan, before: Manifest, state: StateOrde
     name = layout.operator
     needs = Needs(before.debts)
     debts = {debt.batch: debt for debt in before.debts if debt.operator == name}
-    late = [BEGINNING_US if side.stream is None else plan.watermarks_us[side.stream] for side in layout.sides]
     return JoinWork(
         layout=layout,
         state=state,
-        late_before_us=(late[0], late[1]),
+        late_before_us=plan.late.inputs[name],
         skipping=plan.shed.skipping.get(name),
         seed=plan.seed,
         repairs=tuple((debts[payment.batch], payment) for payment in plan.repair.repairs.get(name, ())),

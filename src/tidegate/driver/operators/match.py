@@ -20,6 +20,7 @@ from tidegate.driver.frames.sifter_frames import marked, sifted
 from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
 from tidegate.driver.operators.tap import Tap
 from tidegate.model.graph import Reader
+from tidegate.model.times import BEGINNING_US
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import QueryIndex
 from tidegate.sift.queries.query_set import QuerySet
@@ -69,7 +70,7 @@ class MatchOperator(Operator):
             self.layout,
             self._sent(),
             order.plan.batch,
-            late_before_us=order.late_before_us(self.layout.stream),
+            late_before_us=order.plan.late.streams.get(self.layout.stream or "", BEGINNING_US),
             newest_us=order.newest_us(self.layout.stream, order.plan),
             sifter=sifter if fits else None,
             seed=order.plan.seed,

@@ -32,7 +32,6 @@ from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
-from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop import network
 from tidegate.worker.runtime.layout import CELL, REPORT
 from tidegate.worker.runtime.stage_file import Kept
@@ -80,9 +79,9 @@ class BatchOrder:
         order = state_order(operator, self.plan, self.before, self.store_url, self.run)
         return self.sent(operator, replace(order, everywhere=everywhere), self.before.pieces)
 
-    def late_before_us(self, stream: str | None) -> int:
-        """Rows of a stream below this are late; rows of operators never are."""
-        return BEGINNING_US if stream is None else self.plan.watermarks_us[stream]
+    def late_before_us(self, operator: str) -> tuple[int, int]:
+        """By side of an operator with state: rows below this are late; rows of operators never are."""
+        return self.plan.late.inputs[operator]
 
 
 def state_order(operator: str, plan: Plan, before: Manifest, store_url: str, run: str = "") -> StateOrder:

@@ -1,8 +1,8 @@
 """The union operator: rows of several streams as one. Spark passes them on, without tasks or a shuffle.
 
-All its inputs enter through one entry, with a tag for each, so that late rows are dropped and counted by the
-watermark of their own stream. Operators behind it get rows that are not late in any stream, as from another
-operator.
+All its inputs enter through one entry, with a tag for each, so that late rows are dropped and counted by
+stream. Where several operators with state read a union, it drops what is late for all of them, and each drops
+the rest itself.
 
     orders ─▶ steps ─▶ tag 0 ─┐
                               ├─▶ unionByName ─▶ one entry ─▶ rows on time ─▶ joins, windows, matches, outputs
@@ -11,7 +11,7 @@ operator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -24,6 +24,7 @@ from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.operators.protocol import BatchOrder, Builder, Operator
 from tidegate.driver.operators.tap import Entry
 from tidegate.model.graph import Reader
+from tidegate.model.plan import LateRows
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop import network
 from tidegate.worker.runtime.layout import REPORT, TAG, TIME
@@ -74,7 +75,7 @@ class UnionOperator(Operator):
         return network.DropSourceNode(self.name, tuple(sources))
 
     def work(self, order: BatchOrder, feeding: Sequence[str]) -> UnionWork:
-        return UnionWork(tuple(order.late_before_us(source) for source in feeding))
+        return UnionWork(self._late_before_us(order.plan.late))
 
     def frame(self, rows: PassInput, work: UnionWork) -> DataFrame | None:
         if rows.batch is None:
@@ -84,14 +85,18 @@ class UnionOperator(Operator):
         on_time = entered.where(f"{TIME} != {BEGINNING_US}L").where(~self._is_late(work.late_before_us))
         return on_time.selectExpr(*named, TIME, f"CAST(NULL AS STRING) AS {REPORT}")
 
-    def counts(self, late_before_us: Mapping[str, int]) -> list[Column]:
+    def counts(self, rows: LateRows) -> list[Column]:
         """By input: its rows, and the late ones among them; all as columns of one aggregate."""
-        late = self._is_late([late_before_us[source] for source, _ in self.entry.inputs])
+        late = self._is_late(self._late_before_us(rows))
         mine = [F.col(TAG) == F.lit(number) for number in range(len(self.entry.inputs))]
         return [one for rows in mine for one in (F.count_if(rows), F.count_if(rows & late))]
 
+    def _late_before_us(self, late: LateRows) -> tuple[int, ...]:
+        """By input: rows below this are late. If readers with state judge the rows, the most lenient one."""
+        return tuple(late.inputs.get(self.name, (late.streams[name],))[0] for name, _ in self.entry.inputs)
+
     def _is_late(self, late_before_us: Sequence[int]) -> Column:
-        """Whether a row of this union is below the watermark of its stream."""
+        """Whether a row of this union is late."""
         # An array that is indexed by a column is data to the compiled code; see `sql_text.data`.
         return F.col(TIME) < F.get(F.array(*map(F.lit, late_before_us)), F.col(TAG).cast("int"))
 

@@ -112,7 +112,7 @@ class WindowOperator(Operator):
 
     def work(self, order: BatchOrder, feeding: Sequence[str]) -> WindowWork:
         plan, name = order.plan, self.name
-        late_before_us = order.late_before_us(self.layout.stream)
+        late_before_us, _ = order.late_before_us(name)
         sampling = plan.shed.estimating.get(name)
         return WindowWork(
             layout=self.layout,

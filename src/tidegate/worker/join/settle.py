@@ -5,8 +5,8 @@
                                                        └─ bit clear: emitted as an unmatched row, once
 
 A row is settled in exactly one batch: the first whose `settle_us` lies above the time of its last possible
-match, which is the batch with  dead_before(settled_us) <= time < dead_before(settle_us).  No pair of that
-batch can change its bit, because every row that is not late lies above the watermark.
+match, which is the batch with  dead_before(settled_us) <= time < dead_before(settle_us).  Its pairs with rows
+of that batch are found before, and rows of later batches lie above `settle_us` (`control/planning.py`).
 
 Where partners lie before a row, all of them may be stored when it arrives. Then it is settled on arrival
 (`completes`), and an unmatched row gets its bit as well, so that it is not emitted again.

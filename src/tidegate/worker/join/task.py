@@ -370,14 +370,17 @@ class JoinInstance:
         ]
 
     def _needed_from_us(self, side: int) -> int:
-        """New rows of a side below this time are complete on arrival, and need not be stored.
+        """New rows of a side below this time need no later row, and need not be stored.
 
         Where work is skipped all rows are stored: repair may need them, and controllers learn from pieces. So
         does the second step of a residual condition.
         """
-        if self.work.skipping is not None or self.layout.residual or not completes(self.work):
+        if self.work.skipping is not None or self.layout.residual or self.work.state.flush:
             return BEGINNING_US
-        return self.layout.within.complete_before(side, self.work.state.settle_us)
+        within, settle_us = self.layout.within, self.work.state.settle_us
+        if not completes(self.work):
+            return within.dead_before(side, settle_us)
+        return within.complete_before(side, settle_us)
 
     def report(self, settling: Settling) -> TaskReport:
         counts = self.counts

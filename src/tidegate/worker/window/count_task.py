@@ -1,8 +1,8 @@
 """One instance of count windows in one batch: rows in, complete windows out, state written.
 
     rows ─▶ a new run ─▶ store
-    stored runs ─▶ groups of which the watermark has passed a row ─▶ complete windows ─▶ out
-                                                                 └─▶ rows that no window needs: consumed
+    all runs ─▶ groups of which the watermark has passed a row ─▶ complete windows ─▶ out
+                                                              └─▶ rows that no window needs: consumed
 
 A row is stored as its partials (`by_row`), with its time and the hash that orders rows of equal time. Once no
 window needs it, its bit is set beside the piece; a piece with half of its rows consumed is rewritten without
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from tidegate.join.probe.matched_bits import count_between, set_bits, unset_positions
 from tidegate.join.probe.order import sort_by_code_time
-from tidegate.model.times import END_US, LEFT
+from tidegate.model.times import BEGINNING_US, END_US, LEFT
 from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.aggregate.merge_runs import Merged, merge_runs
 from tidegate.window.aggregate.merge_runs import PartialRun as KeyRun
@@ -50,6 +50,11 @@ class CountWindowInstance(WindowInstance):
     def rows_spec(self) -> RowsSpec:
         assert isinstance(self.layout.spec, RowsSpec)
         return self.layout.spec
+
+    @property
+    def _needed_from_us(self) -> int:
+        """Rows wait for other rows, so all are needed."""
+        return BEGINNING_US
 
     @property
     def _names(self) -> list[str]:
@@ -91,8 +96,7 @@ class CountWindowInstance(WindowInstance):
 
     def _completed(self) -> pa.RecordBatch:
         """Every window completed by rows that the watermark has passed since the last batch."""
-        # New rows lie above the watermark of this batch: a later batch, or the last one, settles them.
-        held: list[RowRun] = [*self.held.stored, *(self.new if self.work.state.flush else ())]
+        held: list[RowRun] = [*self.held.stored, *self.new]
         since, below = (
             self.work.state.settled_us,
             END_US if self.work.state.flush else self.work.state.settle_us,
@@ -137,6 +141,7 @@ class CountWindowInstance(WindowInstance):
         groups = [[stored.pop(name) for name in names if name in stored] for names in wanted]
         for group in filter(None, groups):
             self._rewrite(group, 1 + max(run.piece.level for run in group))
+        self._note_consumed_new()
         spent = []
         for name, run in stored.items():
             if run.touched and _is_spent(run):
@@ -145,6 +150,12 @@ class CountWindowInstance(WindowInstance):
                 self.matched[name] = self.writer.add_bytes(run.bits.tobytes())
         if spent:
             self._rewrite(spent, max(run.piece.level for run in spent))
+
+    def _note_consumed_new(self) -> None:
+        """Record rows of this batch that the watermark has passed and no window needs."""
+        for run in self.new:
+            if run.touched and run.piece is not None:
+                self.matched[run.piece.name] = self.writer.add_bytes(run.bits.tobytes())
 
     def _rewrite(self, group: Sequence[StoredRun], level: int) -> None:
         """Write several pieces as one, with the rows that are still needed."""

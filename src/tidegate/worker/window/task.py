@@ -234,9 +234,16 @@ class WindowInstance:
         for run in self.new:
             owned, bounds = partition_bounds(run.codes, self.layout.partitions)
             self._stored[owned] += np.diff(bounds)
-            if not self.work.state.flush or not last:
+            needed = not self.work.state.flush and run.last_us >= self._needed_from_us
+            if needed or not last:
                 batches = np.full(len(run.codes), self.work.state.batch, np.int32)
-                self._pieces.append(self._written(run, batches, 0))
+                run.piece = self._written(run, batches, 0)
+                self._pieces.append(run.piece)
+
+    @property
+    def _needed_from_us(self) -> int:
+        """Partials below this are in windows that all close with this batch."""
+        return self.lifetime.dead_before(LEFT, self.work.state.settle_us)
 
     def _written(self, run: RowRun, batches: NDArray[np.int32], level: int) -> Piece:
         placement = self.work.state.routing.sides[LEFT]

@@ -15,7 +15,7 @@ from tidegate.control.actuators.selective import ContentDecision, SelectivePolic
 from tidegate.control.planning import first_manifest
 from tidegate.join.selective.selection import GROUPS
 from tidegate.model.manifest import Manifest
-from tidegate.model.plan import Plan, ShedPlan
+from tidegate.model.plan import LateRows, Plan, ShedPlan
 from tidegate.model.reports import ProbeCounts, TaskReport
 from tidegate.model.skip_plan import Skipping
 from tidegate_lab.simulate.join.basic_windows import Windows
@@ -71,7 +71,7 @@ def report(found: float, sampled: int) -> TaskReport:
 
 def plan(content: float | None) -> Plan:
     skipping = Skipping(0.25, ((0.0,), (0.0,)), 0.1, 0.5, content=content)
-    return Plan(1, 0, {}, {}, {}, shed=ShedPlan(skipping={"join1": skipping}))
+    return Plan(1, 0, LateRows({}), {}, {}, shed=ShedPlan(skipping={"join1": skipping}))
 
 
 def test_how_much_is_found_at_a_rate_is_learnt_from_estimated_recall() -> None:

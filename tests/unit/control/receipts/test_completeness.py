@@ -56,7 +56,7 @@ def lost(
     operators: dict[str, OperatorTraits] = OPERATORS,
     estimated: tuple[str, ...] = (),
 ) -> Losses:
-    before = before or state()
+    before = replace(before or state(), late_us=dict.fromkeys(operators, settle_us))
     plan = replace(
         next_plan(1, before, operators, now_us=0),
         settle_us=dict.fromkeys(operators, settle_us),

@@ -15,7 +15,7 @@ from tidegate.control.repair.write_off import within_limit, without_given_up
 from tidegate.model.debts import Debt, DebtCell, DebtRepair, RepairCell
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
-from tidegate.model.plan import Plan, RepairPlan, ShedPlan
+from tidegate.model.plan import LateRows, Plan, RepairPlan, ShedPlan
 from tidegate.model.reports import ProbeCounts, StateChange
 from tidegate.model.routing import together
 from tidegate.model.skip_plan import Skipping
@@ -43,7 +43,7 @@ def plan(
     repair_bytes: int | None = 1000,
 ) -> Plan:
     repair = RepairPlan(repair_bytes, repairs or {})
-    return Plan(7, 0, {}, {}, {}, seed=3, shed=ShedPlan(skipping or {}), repair=repair)
+    return Plan(7, 0, LateRows({}), {}, {}, seed=3, shed=ShedPlan(skipping or {}), repair=repair)
 
 
 def looks() -> tuple[ProbeCounts, ProbeCounts]:

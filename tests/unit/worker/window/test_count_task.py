@@ -132,7 +132,7 @@ def test_the_oldest_row_that_waits_holds_back_the_time_of_what_follows() -> None
     (operator,) = engine.operators.values()
 
     def published() -> int:
-        return output_watermark(operator, engine.manifest, engine.operators)
+        return output_watermark(operator, engine.manifest)
 
     engine.run({"rides": [row(3, word="slow"), row(4), row(5), row(6)]}, settle_after=True)
     assert published() == 3
