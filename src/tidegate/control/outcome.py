@@ -24,6 +24,9 @@ from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Routing
 from tidegate.model.times import END_US
 
+#: What a manifest says of the state itself, and not of the batch that left it behind.
+_STATE = ("clocks", "settled_us", "routing", "pieces", "debts")
+
 
 def after_batch(
     pieces: Iterable[Piece],
@@ -82,6 +85,22 @@ def out_of_reach(plan: Plan, operators: Mapping[str, OperatorTraits]) -> Callabl
         return plan.flush or piece.last_us < dead_us
 
     return is_dead
+
+
+def changes_nothing(
+    before: Manifest,
+    plan: Plan,
+    clocks: Mapping[str, ClockSettings],
+    operators: Mapping[str, OperatorTraits],
+) -> bool:
+    """Whether a batch without rows would leave the state as it is: such a batch need not run."""
+    rewrites, repair = plan.rewrites, plan.repair
+    works = rewrites.merges or rewrites.cuts or repair.repairs or (repair.repair_all and before.debts)
+    if plan.flush or works:
+        return False
+    after = manifest_after(before, plan, (), {}, clocks, operators)
+    same = all(getattr(after, name) == getattr(before, name) for name in _STATE)
+    return same and not after.written_off
 
 
 def manifest_after(

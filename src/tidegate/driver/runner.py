@@ -180,7 +180,8 @@ class _Run:
             self._early.append((telemetry, receipt))
             return
         self.query._add_batch(telemetry, receipt)
-        self.log.batch(telemetry)
+        if not telemetry.get("idle"):
+            self.log.batch(telemetry)
 
     def report_early(self) -> None:
         """Tell of the commits before Spark's query began."""

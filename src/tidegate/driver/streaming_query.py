@@ -389,6 +389,10 @@ class StreamingQuery:
     def _add_batch(self, telemetry: Telemetry, receipt: Mapping[str, Any]) -> None:
         progress = progress_of(telemetry, receipt, self._identity)
         with self._changed:
+            if self._telemetry and self._telemetry[-1].get("idle"):
+                # The newest report of an idle time is enough, or it would push those of batches out.
+                self._telemetry.pop()
+                self._progress.pop()
             self._telemetry.append(telemetry)
             self._progress.append(progress)
             self._changed.notify_all()

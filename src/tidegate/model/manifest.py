@@ -31,6 +31,8 @@ class SparkBatch:
     number: int = -1
     #: Of its entry in that log; "" where there is none, as in a batch run.
     checksum: str = ""
+    #: Of the part of the entry that says how far the streams were read; "" where that is not known.
+    input: str = ""
 
 
 #: Before the first batch.

@@ -1,6 +1,7 @@
 """The engine runs one micro-batch at a time. The steps of a batch are numbered here and in the code.
 
-    1  if the last manifest has this batch of Spark, it is done: return; else it gets the next commit number
+    1  if the last manifest has this batch of Spark, it is done: return; if it is idle (only the heartbeat has
+       moved, and nothing is due), say so and return; else it gets the next commit number
     2  read the plan (a replay), or decide and write it before anything runs; for the first rows of a stream
        after an initial skew scan
     3  build data frames for all operators under the plan
@@ -32,7 +33,7 @@ from tidegate.control.balance import balancing
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.latency import latency_of
-from tidegate.control.outcome import manifest_after, newest_seen
+from tidegate.control.outcome import changes_nothing, manifest_after, newest_seen
 from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.lineage import emits_every_row, traits_of
@@ -65,7 +66,7 @@ from tidegate.model.times import BEGINNING_US
 from tidegate.observe.telemetry import Telemetry, telemetry_of
 from tidegate.state import receipt_log
 from tidegate.state.checkpoint import Checkpoint, check_flow
-from tidegate.state.spark_log import commit_of, refuse_other, unfinished_settling
+from tidegate.state.spark_log import commit_of, reads_nothing_new, refuse_other, unfinished_settling
 from tidegate.window.drop.gap_table import GapTable
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -156,9 +157,50 @@ class Engine:
     def run_batch(self, frame: DataFrame | None, spark_batch: int, flush: bool = False) -> None:
         """One batch of Spark, from plan to manifest. `frame`: as Spark passes it; None in a batch run."""
         # 1. Already done: Spark died between our manifest and its own commit.
-        wanted = self.checkpoint.spark_log.batch(spark_batch)
-        if commit_of(wanted, self.manifest) is not None:
+        log, last = self.checkpoint.spark_log, self.manifest.spark_batch.number
+        wanted = log.batch(spark_batch)
+        before = log.batch(spark_batch - 1) if spark_batch > last + 1 else None
+        if commit_of(wanted, self.manifest, before) is None:
+            return
+        started = self._clock()
+        idle = None if flush else self._idle_plan(wanted)
+        if idle is None:
             self._commit_next(frame, wanted, flush)
+        else:
+            self._report_idle(idle, started)
+
+    def _idle_plan(self, taken: SparkBatch) -> Plan | None:
+        """The plan of a batch that would change nothing; it is not written. None: the batch must run.
+
+        Nothing depends on whether an idle batch ran, so a replay may decide otherwise, for example because a
+        stream has become idle since. A batch with a plan runs under it.
+        """
+        before, batch = self.manifest, self.manifest.batch + 1
+        # Frames that Spark runs itself may give rows when only the watermark moves.
+        if before.batch < 0 or self.compiled.query_input.run_by_spark:
+            return None
+        if not (reads_nothing_new(taken, before.spark_batch) and goal_loop.is_at_rest(before)):
+            return None
+        if self.controllers.matching.counts_more(before) or self.checkpoint.plans.read(batch) is not None:
+            return None
+        moment = Moment(self._now_us(), self._awake_us, False, self._is_cold, taken)
+        plan = self.controllers.plan(batch, before, moment, Timings(), {})
+        return plan if changes_nothing(before, plan, self.compiled.clocks, self._operators) else None
+
+    def _report_idle(self, plan: Plan, started: float) -> None:
+        """Say that nothing happened since the last commit, whose number the report has."""
+        plan = replace(plan, batch=self.manifest.batch)
+        raw = dict.fromkeys(self.compiled.observed, Observed(0, 0, None))
+        entered = self.controllers.matching.nothing_entered(raw, self.manifest)
+        done = BatchDone(plan, None, self.manifest, self.manifest, [], [], [], raw, entered, {})
+        self._times = Timings()
+        telemetry = self._telemetry(done, started)
+        done.latency = self.latency(done, self._clock())
+        telemetry["latency"] = to_plain(done.latency)
+        telemetry["idle"] = True
+        receipt = self.controllers.report(done, telemetry)
+        self._last_duration = self._clock() - started
+        self._on_batch(telemetry, receipt)
 
     def settle(self) -> None:
         """A commit without rows, because no batch may follow: all that the watermark releases, and repair."""
@@ -293,15 +335,7 @@ class Engine:
 
     def _commit(self, done: BatchDone, started: float) -> tuple[Telemetry, Metrics]:
         """Learn from the batch, write telemetry and receipt, and commit it."""
-        telemetry = telemetry_of(
-            done.batch, done.after, done.settled, done.matched, self._streams, done.seen, done.late
-        )
-        telemetry["started"] = started
-        telemetry["cold"] = self._is_cold
-        telemetry["budget_seconds"] = self.settings.budget_seconds
-        telemetry["output_rows"] = self._output_rows(done.all_reports)
-        telemetry["timings"] = dict(self._times.seconds)
-        telemetry["duration_seconds"] = self._clock() - started
+        telemetry = self._telemetry(done, started)
         seconds = self._clock() - started + self._outside_seconds
         repair_seconds = self._times.seconds.get("repair", 0.0)
         busy_seconds = self.controllers.ordinary_seconds(done, seconds, repair_seconds)
@@ -330,6 +364,19 @@ class Engine:
             with self._times.timed("intake"):
                 self.sources.set(goal_loop.limits(self.manifest))
         return telemetry, receipt
+
+    def _telemetry(self, done: BatchDone, started: float) -> Telemetry:
+        """What is known of a batch before anything is learnt from it."""
+        telemetry = telemetry_of(
+            done.batch, done.after, done.settled, done.matched, self._streams, done.seen, done.late
+        )
+        telemetry["started"] = started
+        telemetry["cold"] = self._is_cold
+        telemetry["budget_seconds"] = self.settings.budget_seconds
+        telemetry["output_rows"] = self._output_rows(done.all_reports)
+        telemetry["timings"] = dict(self._times.seconds)
+        telemetry["duration_seconds"] = self._clock() - started
+        return telemetry
 
     def latency(self, done: BatchDone, published: float) -> LatencyProgress:
         """The latency of the rows of a batch that was published at this time.
