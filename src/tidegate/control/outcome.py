@@ -139,5 +139,6 @@ def manifest_after(
         control=before.control,
         debts=ledger.debts,
         written_off=ledger.written_off,
+        receipts_from=before.receipts_from,
         spark_batch=plan.spark_batch or before.spark_batch,
     )

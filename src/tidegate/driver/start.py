@@ -33,6 +33,7 @@ from tidegate.driver.worker_python import prepare_workers
 from tidegate.errors import FlowError
 from tidegate.policies import Adaptive
 from tidegate.state.checkpoint import Checkpoint
+from tidegate.state.receipt_log import Retention
 
 _log = logging.getLogger(__name__)
 #: Settings that have a meaning for batch inputs.
@@ -80,7 +81,7 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
         keep,
         None if keep is None else repair_settings(shed, keep.overload),
         estimate_settings(compiled, options.goal, shed),
-        options.retention_us,
+        Retention.of(options.retention_us),
     )
     return run_stream(compiled, settings, options.checkpoint, _trigger(options), options.name)
 

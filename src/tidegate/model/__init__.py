@@ -4,6 +4,7 @@ plan.py         what a batch will do; skip_plan.py: the parts of basic windows t
 manifest.py     what a batch left behind
 reports.py      what tasks report
 progress.py     what a batch did, for people and programs; receipts.py: what became of rows and results
+receipt_lines.py  lines of the receipt log, and which are asked for
 pieces.py       where stored rows are
 routing.py      which instance stores and probes which rows
 debts.py        skipped pairs, and their repair

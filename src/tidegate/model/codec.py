@@ -22,7 +22,7 @@ import numpy as np
 
 #: The format version of checkpoints. Raise it with every change of a written value: files of another version
 #: are refused.
-FORMAT = 4
+FORMAT = 5
 
 T = TypeVar("T")
 

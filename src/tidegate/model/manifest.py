@@ -57,5 +57,7 @@ class Manifest:
     #: Debts of joins, oldest first, and what was written off in this batch.
     debts: tuple[Debt, ...] = ()
     written_off: tuple[Debt, ...] = ()
+    #: The first batch whose receipts are kept: by the batch, by the minute, by the hour.
+    receipts_from: tuple[int, int, int] = (0, 0, 0)
     #: The last Spark batch whose rows are in the state.
     spark_batch: SparkBatch = NO_BATCH_YET

@@ -1,7 +1,8 @@
 """`Checkpoint`: everything a query keeps, under one root.
 
     <root>/spark/                      Spark's own offsets and commits (see `spark_log`)
-    <root>/receipts/                   what each batch lost: JSON lines, readable by any tool
+    <root>/receipts/                   what each batch lost: JSON lines, readable by any tool; added up
+                                       in `receipts_by_minute/` and `receipts_by_hour/`
     <root>/tidegate/lock               the run that holds the checkpoint
                     manifests/         what each batch left behind
                     plans/             what was decided for each batch, before it ran
@@ -42,7 +43,8 @@ class Checkpoint:
         self.manifests: ManifestLog = ManifestLog(self.store)
         self.plans: PlanLog = PlanLog(self.store)
         self.telemetry: TelemetryLog = TelemetryLog(self.store)
-        self.receipts: ReceiptLog = ReceiptLog(self._opened("receipts"))
+        folders = ("receipts", "receipts_by_minute", "receipts_by_hour")
+        self.receipts: ReceiptLog = ReceiptLog(*map(self._opened, folders))
         self.spark_log: SparkLog = SparkLog(self._opened("spark"))
         self._lock: Lock | None = None
         #: The state as of the last commit or recovery; whose files the next commit may let go of.
@@ -68,6 +70,11 @@ class Checkpoint:
         if isinstance(self.store, LocalStore):
             return f"file://{self.store.root.removesuffix('/tidegate')}/spark"
         return f"{self._root}/spark"
+
+    @property
+    def current(self) -> Manifest | None:
+        """The state as of the last commit or recovery of this run."""
+        return self._current
 
     def open(self, owner: str) -> None:
         """Take the lock; CheckpointInUse when another run has it, or this object holds it already."""

@@ -34,6 +34,7 @@ from tidegate.control.goal import goal_loop
 from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.latency import latency_of
 from tidegate.control.outcome import changes_nothing, manifest_after, newest_seen
+from tidegate.control.receipts.roll_up import combined
 from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.lineage import emits_every_row, traits_of
@@ -64,7 +65,6 @@ from tidegate.model.progress import LatencyProgress
 from tidegate.model.reports import MatchReport, Observed, TaskReport
 from tidegate.model.times import BEGINNING_US
 from tidegate.observe.telemetry import Telemetry, telemetry_of
-from tidegate.state import receipt_log
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.spark_log import commit_of, reads_nothing_new, refuse_other, unfinished_settling
 from tidegate.window.drop.gap_table import GapTable
@@ -354,11 +354,19 @@ class Engine:
         telemetry["latency"] = to_plain(done.latency)
         receipt = self.controllers.report(done, telemetry)
         self.checkpoint.telemetry.write(done.batch, telemetry)
-        self.checkpoint.receipts.write(receipt)
-        self._purge_receipts(done.batch)
+        receipt["load"] = _load(telemetry)
+        receipts = self.checkpoint.receipts
+        receipts.write(receipt)
+        if receipts.begins_period(receipt):
+            kept_from = receipts.kept_from(done.plan.now_us, self.settings.retention)
+            done.after = replace(done.after, receipts_from=kept_from)
         self._step("reported", done.batch)
         self.checkpoint.commit(done.after)
         self.manifest = done.after
+        if receipts.begins_period(receipt):
+            with self._times.timed("roll_up"):
+                receipts.roll_up(receipt, combined)
+                receipts.purge(done.after.receipts_from)
         telemetry["latency"] = to_plain(self.latency(done, self._clock()))
         if self.sources is not None:
             with self._times.timed("intake"):
@@ -385,12 +393,6 @@ class Engine:
         (`done.latency`). After the commit it is complete, and people see that.
         """
         return latency_of(done.available, int(published * 1e6), self.settings.latency_seconds)
-
-    def _purge_receipts(self, batch: int) -> None:
-        """Delete receipts beyond their retention, once for every file of them."""
-        kept_us = self.settings.retention_us
-        if kept_us is not None and batch % receipt_log.PER_FILE == 0:
-            self.checkpoint.receipts.purge(self._now_us() - kept_us)
 
     def _taken(self, after: Manifest, offered: Mapping[str, int]) -> dict[str, TakenRows]:
         """What the batch took from every source."""
@@ -509,6 +511,11 @@ class Engine:
 
 def _emitted(operator: str, reports: list[TaskReport | MatchReport]) -> int:
     return sum(report.emitted for report in reports if report.operator == operator)
+
+
+def _load(telemetry: Telemetry) -> Metrics:
+    """What the receipt says of the work: it is added up by minute and hour, and telemetry is not."""
+    return {name: telemetry[name] for name in ("duration_seconds", "state_rows", "state_bytes")}
 
 
 def _check_complete(reports: list[TaskReport], plan: Plan) -> None:

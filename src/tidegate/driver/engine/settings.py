@@ -13,6 +13,7 @@ from tidegate.control.goal.goal_step import KeepSettings
 from tidegate.control.repair.repair import RepairSettings
 from tidegate.errors import FlowError
 from tidegate.quantities import is_whole
+from tidegate.state.receipt_log import DEFAULT, Retention
 
 #: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
 PARTITIONS_PER_CORE = 8
@@ -32,8 +33,8 @@ class Settings:
     repair: RepairSettings | None = None
     #: The approximate windows; also without a goal, because rows may have been shed before a restart.
     estimating: EstimateSettings | None = None
-    #: How long receipts are kept; None: for the life of the checkpoint.
-    retention_us: int | None = None
+    #: How long receipts are kept.
+    retention: Retention = DEFAULT
 
     @property
     def latency_seconds(self) -> float | None:
