@@ -20,7 +20,7 @@ from tidegate.state.lock import Lock, hold
 from tidegate.state.manifest_log import ManifestLog
 from tidegate.state.plan_log import PlanLog
 from tidegate.state.receipt_log import ReceiptLog
-from tidegate.state.recovery import check_flow, drop_unreferenced, sweep
+from tidegate.state.recovery import check_flow, drop_unreferenced, sweep, sweep_behind
 from tidegate.state.spark_log import SparkLog, refuse_other
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.store import Store, open_store
@@ -32,6 +32,9 @@ __all__ = ["Checkpoint", "check_flow"]
 KEEP_BATCHES = 8
 #: Old files are purged once in so many batches: each purge lists three folders.
 PURGE_EVERY = 8
+#: Files of attempts that failed while the query runs are looked for once in so many batches: all segments
+#: are listed for it.
+SWEEP_EVERY = 512
 
 
 class Checkpoint:
@@ -131,6 +134,8 @@ class Checkpoint:
             self.manifests.purge(KEEP_BATCHES)
             self.plans.purge(manifest.batch + 1 - KEEP_BATCHES)
             self.telemetry.purge()
+        if manifest.batch % SWEEP_EVERY == 0:
+            sweep_behind(self.store, manifest)
         return deleted
 
     def _held(self) -> Lock:

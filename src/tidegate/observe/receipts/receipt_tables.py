@@ -142,6 +142,8 @@ def frame(receipts: Sequence[Receipt], by: str = "batch") -> Any:
 
 def _cell(value: Any) -> Any:
     """Lists instead of tuples, and plain dictionaries."""
+    if value is None or isinstance(value, int | float | str):  # nearly all, and there are many
+        return value
     if isinstance(value, tuple):
         return [_cell(one) for one in value]
     return dict(value) if isinstance(value, Mapping) else value
