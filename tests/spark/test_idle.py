@@ -95,7 +95,7 @@ def test_an_idle_query_writes_nothing_and_goes_on_when_rows_come(spark: SparkSes
     assert told is not None
     assert query.last_progress is not None
     assert query.last_progress.started_at > told.started_at
-    assert query.last_progress.batch_id == told.batch_id == commit
+    assert query.last_progress.batch_id == told.batch_id == commit + 1
     assert len(query.recent_progress) == known
     assert query.last_progress.operators["near"].state_rows == told.operators["near"].state_rows > 0
     query.process_all_available()
@@ -107,7 +107,7 @@ def test_an_idle_query_writes_nothing_and_goes_on_when_rows_come(spark: SparkSes
     assert commit < after <= commit + 3
     assert with_rows > taken + 4, "idle batches left a gap"
     batches = [progress.batch_id for progress in query.recent_progress]
-    assert sorted(set(batches)) == list(range(after + 1))
+    assert [batch for batch in batches if batch <= after] == list(range(after + 1))
 
     # A start behind a gap, whose first entries Spark may have deleted.
     until(lambda: spark_batch(tmp_path) >= with_rows + 3)

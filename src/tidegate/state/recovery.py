@@ -6,7 +6,7 @@ and a manifest makes them valid.
 
     commit b ──▶ drop_unreferenced(b-1, b)      after each batch: no listing, only what b released
     start    ──▶ sweep(manifest)                once per run: also files of failed attempts
-    commit b ──▶ sweep_behind(b)                once in many batches: what attempts left in batches until b - 8
+    commit b ──▶ sweep_behind(b)                once in many batches: what attempts left before b - 7
 
 All are safe only after the manifest is written, and `sweep` only while this run holds the lock and none of
 its tasks is running, since the file of a running task is not referenced yet. Files are named by their batch,

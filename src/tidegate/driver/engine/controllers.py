@@ -204,7 +204,7 @@ class Controllers:
         telemetry["balance"] = balance_metrics(done.before, plan, done.reports)
         repairs = plan.repair.bytes_max is not None or after.written_off
         telemetry["debts"] = debt_metrics(plan, after, done.settled, self._operators) if repairs else {}
-        telemetry["settled"] = self._is_settled(after)
+        telemetry["settled"] = self.is_settled(after)
         telemetry["goal"] = after.control.get(goal_loop.CONTROL, {}).get("told")
         telemetry["sift"] = sift_metrics(plan, done.matched, done.entered.rows, after)
         telemetry["windows"] = self.dropping.metrics(plan, done.before, after)
@@ -266,7 +266,7 @@ class Controllers:
         repairs = self.settings.repair is not None and bool(manifest.debts)
         return repairs or planning.releases(manifest, self._operators)
 
-    def _is_settled(self, after: Manifest) -> bool:
+    def is_settled(self, after: Manifest) -> bool:
         """False if a next batch without rows would still emit waiting rows or repair debts."""
         repairs = self.settings.repair is not None and self.settings.repair.when == IDLE
         return not (repairs and after.debts) and not planning.releases(after, self._operators)

@@ -181,15 +181,16 @@ class Engine:
             return None
         if not (reads_nothing_new(taken, before.spark_batch) and goal_loop.is_at_rest(before)):
             return None
-        if self.controllers.matching.counts_more(before) or self.checkpoint.plans.read(batch) is not None:
+        # Debts may have to wait for spare time, which only batches that run can show.
+        due = not self.controllers.is_settled(before) or self.controllers.matching.counts_more(before)
+        if due or self.checkpoint.plans.read(batch) is not None:
             return None
         moment = Moment(self._now_us(), self._awake_us, False, self._is_cold, taken)
         plan = self.controllers.plan(batch, before, moment, Timings(), {})
         return plan if changes_nothing(before, plan, self.compiled.clocks, self._operators) else None
 
     def _report_idle(self, plan: Plan, started: float) -> None:
-        """Say that nothing happened since the last commit, whose number the report has."""
-        plan = replace(plan, batch=self.manifest.batch)
+        """Say that nothing happens; the report has the number of the next commit, as it would be in Spark."""
         raw = dict.fromkeys(self.compiled.observed, Observed(0, 0, None))
         entered = self.controllers.matching.nothing_entered(raw, self.manifest)
         done = BatchDone(plan, None, self.manifest, self.manifest, [], [], [], raw, entered, {})
