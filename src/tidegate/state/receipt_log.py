@@ -64,6 +64,8 @@ class ReceiptLog:
         self.batches, self.minutes, self.hours = map(SealedLines, (batches, minutes, hours))
         #: The minute that was begun last, in this run.
         self._minute: str | None = None
+        #: What was warned of: somebody may read again and again.
+        self._warned: set[tuple[int, int, int]] = set()
 
     def write(self, receipt: Mapping[str, Any]) -> None:
         """Keep the receipt of a batch; that of a batch that runs again takes the place of the first."""
@@ -85,6 +87,15 @@ class ReceiptLog:
         if state is not None:
             self._warn_of(missing(lines, wanted, state))
         return lines
+
+    def _warn_of(self, spans: Sequence[tuple[int, int, int]]) -> None:
+        for first, last, lost in set(spans) - self._warned:
+            _log.warning(
+                "The receipts of %d of the batches %d to %d are missing: lines were lost or damaged, so sums "
+                "lack these batches",
+                *(lost, first, last),
+            )
+        self._warned.update(spans)
 
     def begins_period(self, receipt: Mapping[str, Any]) -> bool:
         """Whether a batch is the first of a minute, or of this run: the time to roll up and to purge."""
@@ -134,17 +145,6 @@ class ReceiptLog:
         """Delete what a crash left of writes that were cut short."""
         for tier in (self.batches, self.minutes, self.hours):
             tier.tidy()
-
-    @staticmethod
-    def _warn_of(spans: Sequence[tuple[int, int, int]]) -> None:
-        for first, last, lost in spans:
-            _log.warning(
-                "The receipts of %d of the batches %d to %d are missing: lines were lost or damaged, so sums "
-                "lack these batches",
-                lost,
-                first,
-                last,
-            )
 
 
 def missing(lines: Sequence[Json], wanted: ReceiptRange, state: Manifest) -> list[tuple[int, int, int]]:

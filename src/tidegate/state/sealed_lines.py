@@ -60,6 +60,8 @@ class SealedLines:
         self._store = store
         #: The file that was written last.
         self._newest: str | None = None
+        #: What was warned of: somebody may read again and again.
+        self._warned: set[tuple[str, int]] = set()
 
     def put(self, line: Mapping[str, Any]) -> None:
         """Add a line behind all others; that of the same batch gives way, because the batch runs again."""
@@ -135,7 +137,10 @@ class SealedLines:
         if damaged:
             aside = f"{ASIDE}{path}-{checksum(data)}"
             self._store.write_atomic(aside, data)
-            _warn(f"{self._store.url}/{path}", damaged, f"; the file as it was is {self._store.url}/{aside}")
+            _log.warning(
+                "%d damaged lines of %s/%s are left out: the file as it was is now %s",
+                *(damaged, self._store.url, path, aside),
+            )
         return sound
 
     def _sound(self, path: str) -> list[tuple[int, bytes]]:
@@ -144,8 +149,12 @@ class SealedLines:
             sound, damaged = _split(self._store.read(path))
         except StateError:  # purged since it was listed
             return []
-        if damaged:
-            _warn(f"{self._store.url}/{path}", damaged)
+        if damaged and (path, damaged) not in self._warned:
+            self._warned.add((path, damaged))
+            _log.warning(
+                "%d damaged lines of %s/%s are left out: their bytes are not those that were written",
+                *(damaged, self._store.url, path),
+            )
         return sound
 
 
@@ -168,8 +177,3 @@ def _ends_by(line: Mapping[str, Any], last: int | None) -> bool:
 
 def _name(first: int) -> str:
     return f"{first:010d}.json"
-
-
-def _warn(path: str, lines: int, more: str = "") -> None:
-    text = "%d damaged lines of %s are left out: their bytes are not those that were written%s"
-    _log.warning(text, lines, path, more)

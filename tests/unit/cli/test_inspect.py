@@ -165,6 +165,14 @@ def test_receipts_and_load_are_told_by_hour_and_from_a_time_on(
     assert [row["batches"] for row in rows if row["kind"] == "load"] == [2]
 
 
+def test_a_receipt_file_that_was_deleted_is_missed(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    (checkpoint / "receipts" / "0000000000.json").unlink()
+    assert main(["inspect", str(checkpoint)]) == 0
+    assert "The receipts of 3 of the batches 0 to 2 are missing" in caplog.text
+
+
 def test_only_the_last_batches_are_told(checkpoint: Path) -> None:
     assert list(read_contents(str(checkpoint), last=2).telemetry) == [1, 2]
 

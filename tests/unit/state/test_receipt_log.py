@@ -173,7 +173,8 @@ def test_lost_lines_and_deleted_files_are_noticed(caplog: pytest.LogCaptureFixtu
     assert missing(log.read(), ReceiptRange(), state) == lost
     with caplog.at_level(logging.WARNING, "tidegate"):
         log.read(ReceiptRange(), state)
-    assert "100 of the batches 100 to 199 are missing" in caplog.text
+        log.read(ReceiptRange(), state)
+    assert caplog.text.count("100 of the batches 100 to 199 are missing") == 1, "once is enough"
     # Sums are made of the same lines.
     assert missing(log.read(ReceiptRange(by_batch=False)), ReceiptRange(by_batch=False), state) == lost
     # The oldest file, too, unless the manifest says that it was purged.
