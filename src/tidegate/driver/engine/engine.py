@@ -364,11 +364,11 @@ class Engine:
         self._step("reported", done.batch)
         self.checkpoint.commit(done.after)
         self.manifest = done.after
+        telemetry["latency"] = to_plain(self.latency(done, self._clock()))
         if receipts.begins_period(receipt):
             with self._times.timed("roll_up"):
                 receipts.roll_up(receipt, combined)
                 receipts.purge(done.after.receipts_from)
-        telemetry["latency"] = to_plain(self.latency(done, self._clock()))
         if self.sources is not None:
             with self._times.timed("intake"):
                 self.sources.set(goal_loop.limits(self.manifest))
