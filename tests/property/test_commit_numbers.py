@@ -1,4 +1,4 @@
-"""Whatever happens to a run, each batch of Spark is in exactly one commit, and commits have no gaps.
+"""Whatever happens to a run, each batch of Spark that is not idle is in one commit, and commits have no gaps.
 
 Two logs that know nothing of each other: Spark writes what a batch reads, asks for the batch and commits it;
 the engine writes a plan, does the work and commits a manifest. Either may die between any two of these.
@@ -7,6 +7,7 @@ the engine writes a plan, does the work and commits a manifest. Either may die b
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -18,7 +19,7 @@ from tidegate.errors import StateError
 from tidegate.model.manifest import Manifest, SparkBatch
 from tidegate.model.plan import Plan
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.state.spark_log import commit_of, refuse_other, unfinished_settling
+from tidegate.state.spark_log import commit_of, reads_nothing_new, refuse_other, unfinished_settling
 
 NAMES = itertools.count()
 #: Where a run dies; None: nowhere.
@@ -39,6 +40,8 @@ class World:
     #: The newest batch that Spark has committed, and how many contents it has made up.
     spark_commit: int = -1
     made: int = 0
+    #: Whether the next new batches of Spark have rows, in turn.
+    rows: Iterator[bool] = field(default_factory=lambda: itertools.repeat(True))
 
     def start(self) -> Manifest:
         """A start of the process: the state, and first the commit without rows that was begun."""
@@ -69,11 +72,15 @@ class World:
         number = self.spark_commit + 1
         offsets = self.checkpoint.spark_log._store
         if not offsets.exists(f"offsets/{number}"):
-            self.made += 1
-            offsets.write_atomic(f"offsets/{number}", f"content {self.made}".encode())
+            self.made += next(self.rows)
+            offsets.write_atomic(f"offsets/{number}", f"v1\n{{}}\ncontent {self.made}\n{number}".encode())
         self.die("offsets", death)
-        wanted = self.checkpoint.spark_log.batch(number)
-        if commit_of(wanted, newest) is not None:
+        log, last = self.checkpoint.spark_log, newest.spark_batch
+        wanted = log.batch(number)
+        before = log.batch(number - 1) if number > last.number + 1 else None
+        begun = self.checkpoint.plans.read(newest.batch + 1) is not None
+        idle = newest.batch >= 0 and reads_nothing_new(wanted, last) and not begun
+        if commit_of(wanted, newest, before) is not None and not idle:
             newest = self.commit(newest, wanted, offsets.read(f"offsets/{number}"), death)
         self.spark_commit = number
         return newest
@@ -110,6 +117,27 @@ class World:
 
 
 runs = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(DEATHS), st.booleans()), min_size=1, max_size=8)
+
+
+@given(runs, st.lists(st.booleans(), min_size=1))
+def test_idle_batches_leave_gaps_and_no_row_is_lost_or_taken_twice(
+    steps: list[tuple[int, str | None, bool]], rows: list[bool]
+) -> None:
+    world = World(rows=itertools.cycle(rows))
+    for batches, death, settles in [*steps, (1, None, False)]:
+        try:
+            world.run(batches, death, settles)
+        except Death:
+            continue
+    newest = world.start()
+    offsets = world.checkpoint.spark_log._store
+    inputs = [offsets.read(f"offsets/{n}").split(b"\n")[2] for n in range(world.spark_commit + 1)]
+    taken = [
+        content.split(b"\n")[2] for _, content in sorted(world.published.items()) if content != b"settled"
+    ]
+    assert list(dict.fromkeys(taken)) == list(dict.fromkeys(inputs))
+    assert len(taken) <= world.made + 1
+    assert sorted(world.published) == list(range(newest.batch + 1))
 
 
 @given(runs)

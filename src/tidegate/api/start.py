@@ -46,7 +46,7 @@ class StartOptions:
 
     @property
     def retention_us(self) -> int | None:
-        """How long receipts are kept; None: for the life of the checkpoint."""
+        """How long receipts are kept; None: as `state/receipt_log.Retention` says."""
         return None if self.retention is None else duration_us(self.retention, "retention")
 
     @property
@@ -91,7 +91,8 @@ def start(
     `watermark`: rows are late as Spark judges them, by the slowest watermark of the streams that meet
     (`slowest`), or each stream is judged by itself (`own`): less state, and rows that lag their stream go.
     `renames`: old names of streams, operators and outputs and their new ones. Not available yet.
-    `retention`: how long receipts are kept; None: for the life of the checkpoint.
+    `retention`: how long receipts are kept at all, 400 days by default. Those of single batches are kept for
+    a day of it, sums by minute for a week, sums by hour to its end.
     `seed`: decides which rows are sampled; the same seed gives the same choices.
 
     Batch inputs run at once, emit everything, and refuse settings that cannot matter to them.

@@ -16,6 +16,7 @@ from tidegate.errors import StateError
 
 if TYPE_CHECKING:
     from tidegate.model.manifest import Manifest
+    from tidegate.model.receipts import ReceiptPeriod
     from tidegate.observe.checkpoint_contents import Contents
     from tidegate.state.checkpoint import Checkpoint
 
@@ -36,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="telemetry and receipts of that many batches (%(default)s)",
     )
+    parser.add_argument(
+        "--by", choices=("hour", "total"), default="total", help="receipts and load by hour, or in total"
+    )
+    parser.add_argument(
+        "--since", metavar="TIME", help="only batches that began then or later: 2026-11-18T14:00:00Z"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tidegate.observe.checkpoint_tables import print_contents
     from tidegate.observe.json_frame import Frame, write_frame
 
-    contents = read_contents(arguments.checkpoint, arguments.last)
+    contents = read_contents(arguments.checkpoint, arguments.last, arguments.by, arguments.since)
     if arguments.json:
         seed = contents.plans[-1].seed if contents.plans else None
         write_frame(Frame("inspect", seed, rows=all_rows(contents)), "-")
@@ -54,9 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read_contents(url: str, last: int) -> Contents:
-    """Read everything but the stored rows; telemetry only of the `last` batches."""
+def read_contents(url: str, last: int, by: ReceiptPeriod = "total", since: str | None = None) -> Contents:
+    """Read everything but the stored rows; telemetry only of the `last` batches.
+
+    `by`, `since`: the period that receipts are added up by, and when it begins.
+    """
     from tidegate.observe.checkpoint_contents import Contents, last_of
+    from tidegate.observe.receipts.receipt_tables import range_of
     from tidegate.state.checkpoint import Checkpoint
     from tidegate.state.plan_log import FOLDER as PLANS
     from tidegate.state.store.paths import batch_of
@@ -74,14 +85,17 @@ def read_contents(url: str, last: int) -> Contents:
     plans = [_if_still_there(checkpoint.plans.read, batch) for batch in planned]
     reported = last_of(checkpoint.telemetry.batches(), last)
     telemetry = {batch: _if_still_there(checkpoint.telemetry.read, batch) for batch in reported}
+    manifest = _newest_manifest(checkpoint)
+    read = checkpoint.receipts.read
     return Contents(
         url=url,
-        manifest=_newest_manifest(checkpoint),
+        manifest=manifest,
         kept=tuple(checkpoint.manifests.batches()),
         plans=tuple(plan for plan in plans if plan is not None),
         telemetry={batch: record for batch, record in telemetry.items() if record is not None},
-        receipts=tuple(checkpoint.receipts.read()),
-        last=last,
+        receipts=tuple(read(range_of("batch", last=last))),
+        summed=tuple(read(range_of(by, since), manifest)),
+        by=by,
     )
 
 

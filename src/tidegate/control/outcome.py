@@ -25,6 +25,9 @@ from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Routing
 from tidegate.model.times import END_US, LEFT, RIGHT
 
+#: What a manifest says of the state itself, and not of the batch that left it behind.
+_STATE = ("clocks", "settled_us", "late_us", "routing", "pieces", "debts")
+
 
 def after_batch(
     pieces: Iterable[Piece],
@@ -110,6 +113,22 @@ def dead_before(plan: Plan, operators: Mapping[str, OperatorTraits]) -> dict[tup
     return dead
 
 
+def changes_nothing(
+    before: Manifest,
+    plan: Plan,
+    clocks: Mapping[str, ClockSettings],
+    operators: Mapping[str, OperatorTraits],
+) -> bool:
+    """Whether a batch without rows would leave the state as it is: such a batch need not run."""
+    rewrites, repair = plan.rewrites, plan.repair
+    works = rewrites.merges or rewrites.cuts or repair.repairs or (repair.repair_all and before.debts)
+    if plan.flush or works:
+        return False
+    after = manifest_after(before, plan, (), {}, clocks, operators)
+    same = all(getattr(after, name) == getattr(before, name) for name in _STATE)
+    return same and not after.written_off
+
+
 def manifest_after(
     before: Manifest,
     plan: Plan,
@@ -152,6 +171,7 @@ def manifest_after(
         control=before.control,
         debts=ledger.debts,
         written_off=ledger.written_off,
+        receipts_from=before.receipts_from,
         spark_batch=plan.spark_batch or before.spark_batch,
         late_us={} if plan.flush else dict(plan.late.next_us),
     )

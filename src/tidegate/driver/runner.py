@@ -27,6 +27,7 @@ from tidegate.driver.quiet_logs import QuietLogs, mark_jobs, own_thread
 from tidegate.driver.spark_conf import LOCAL_CONF, STREAM_CONF
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.model.json_values import Metrics
+from tidegate.model.receipts import kept_lines
 from tidegate.observe.logs.query_log import QueryLog
 from tidegate.observe.telemetry import Telemetry
 from tidegate.state.checkpoint import Checkpoint
@@ -59,7 +60,7 @@ def run_batch(compiled: Compiled, settings: Settings, name: str | None = None) -
             raise ours from error
         finally:
             checkpoint.close()
-    query._read_receipts = lambda: kept
+    query._read_receipts = kept_lines(kept)
     query._end(None)
     return query
 
@@ -108,7 +109,7 @@ def run_stream(
     query = StreamingQuery(name)
     checkpoint = Checkpoint(path)
     checkpoint.open(_owner())
-    query._read_receipts = checkpoint.receipts.read
+    query._read_receipts = lambda wanted: checkpoint.receipts.read(wanted, checkpoint.current)
     bounded = "availableNow" in trigger
     run = _Run(compiled, checkpoint, query, QuietLogs(compiled.spark), bounded)
     try:
@@ -186,7 +187,8 @@ class _Run:
             self._early.append((telemetry, receipt))
             return
         self.query._add_batch(telemetry, receipt)
-        self.log.batch(telemetry)
+        if not telemetry.get("idle"):
+            self.log.batch(telemetry)
 
     def report_early(self) -> None:
         """Tell of the commits before Spark's query began."""

@@ -34,6 +34,7 @@ from tidegate.errors import FlowError
 from tidegate.model.graph import LateRule
 from tidegate.policies import Adaptive
 from tidegate.state.checkpoint import Checkpoint
+from tidegate.state.receipt_log import Retention
 
 _log = logging.getLogger(__name__)
 #: Which watermark Spark takes where streams meet: that of the slowest (`min`) or the fastest (`max`).
@@ -83,7 +84,7 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
         keep,
         None if keep is None else repair_settings(shed, keep.overload),
         estimate_settings(compiled, options.goal, shed),
-        options.retention_us,
+        Retention.of(options.retention_us),
         _late_rule(compiled.spark, options.watermark),
     )
     return run_stream(compiled, settings, options.checkpoint, _trigger(options), options.name)

@@ -19,8 +19,9 @@ from tidegate.control.balance.balancing import check
 from tidegate.driver.engine.engine import Engine
 from tidegate.driver.engine.settings import positive
 from tidegate.errors import BatchFailed, FlowError
+from tidegate.model.json_values import Json
 from tidegate.model.progress import Progress
-from tidegate.model.receipts import ReceiptPeriod
+from tidegate.model.receipts import ReceiptPeriod, ReceiptRange, kept_lines
 from tidegate.observe.progress import QueryIdentity, progress_of
 from tidegate.observe.receipts import receipt_tables
 from tidegate.observe.shed_summary import explained
@@ -65,7 +66,7 @@ class StreamingQuery:
         #: Batches of Spark: how many began, how many ended, and the last that found no row and left none due.
         self._begun, self._finished, self._rested = 0, 0, 0
         self._at_end: list[Callable[[], object]] = []
-        self._read_receipts: Callable[[], list[dict[str, Any]]] = list
+        self._read_receipts: Callable[[ReceiptRange], list[Json]] = kept_lines([])
 
     @property
     def id(self) -> str | None:
@@ -157,14 +158,17 @@ class StreamingQuery:
         `kind` is "stream" or "output". `by`: "batch", "hour" (UTC, by the start of a batch) or "total".
         `since`: a batch_id, or a time (without a zone: UTC) at which batches began at the earliest. `last`: a
         number of batches, or a duration before the start of the newest one ("1 hour"). By default all batches
-        of the checkpoint count, also those of earlier runs. `tidegate.model.receipts.Receipt` explains the
+        of the checkpoint count, also those of earlier runs. Single batches are kept for a day, sums by minute
+        for a week, and sums by hour as long as `tg.start(…, retention=…)` says: what is asked for "hour" and
+        "total" is made of whatever is left, each batch once; of a minute or hour at the edge of `since` that
+        is kept as a sum only, all batches must lie within. `tidegate.model.receipts.Receipt` explains the
         columns. The checkpoint has the same as JSON lines: `spark.read.json("<checkpoint>/receipts")`.
 
         >>> query.receipts(by="total")[["kind", "name", "rows_offered", "complete"]].values.tolist()
         [['stream', 'orders', 3, True], ['output', 'orders', 3, True]]
         """
-        found = receipt_tables.receipts_by(self._read_receipts(), by, since, last)
-        return receipt_tables.frame(found, by)
+        lines = self._read_receipts(receipt_tables.range_of(by, since, last))
+        return receipt_tables.frame(receipt_tables.receipts_of(lines, by), by)
 
     @property
     def spark_query(self) -> SparkQuery | None:
@@ -430,6 +434,10 @@ class StreamingQuery:
     def _add_batch(self, telemetry: Telemetry, receipt: Mapping[str, Any]) -> None:
         progress = progress_of(telemetry, receipt, self._identity)
         with self._changed:
+            if self._telemetry and self._telemetry[-1].get("idle"):
+                # The newest report of an idle time is enough, or it would push those of batches out.
+                self._telemetry.pop()
+                self._progress.pop()
             self._telemetry.append(telemetry)
             self._progress.append(progress)
             self._changed.notify_all()

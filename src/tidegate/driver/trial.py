@@ -27,7 +27,7 @@ from tidegate.driver.start import run_flow
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.errors import FlowError
 from tidegate.model.progress import Progress
-from tidegate.model.receipts import ReceiptPeriod
+from tidegate.model.receipts import ReceiptPeriod, ReceiptRange, kept_lines
 from tidegate.worker.runtime.task_errors import shortened
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ def run_on_batches(
             options = replace(options, goal=Goal(_LATENCY), shed=Shed(rate=probe_ratio))
         query = run_flow(outputs, options)
         query.await_termination()
-        kept = query._read_receipts()
-        query._read_receipts = lambda: kept
+        query._read_receipts = kept_lines(query._read_receipts(ReceiptRange()))
         return TrialRun(collected, query)
     finally:
         shutil.rmtree(home, ignore_errors=True)

@@ -3,7 +3,8 @@
 plan.py         what a batch will do; skip_plan.py: the parts of basic windows that a join probes
 manifest.py     what a batch left behind
 reports.py      what tasks report
-progress.py     what a batch did, for people and programs; receipts.py: what became of rows and results
+progress.py     what a batch did, for people and programs
+receipts.py     what became of rows and results, and the lines of their log
 pieces.py       where stored rows are; piece_index.py: what is found among very many of them
 routing.py      which instance stores and probes which rows
 debts.py        skipped pairs, and their repair

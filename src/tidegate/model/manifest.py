@@ -31,6 +31,8 @@ class SparkBatch:
     number: int = -1
     #: Of its entry in that log; "" where there is none, as in a batch run.
     checksum: str = ""
+    #: Of the part of the entry that says how far the streams were read; "" where that is not known.
+    input: str = ""
 
 
 #: Before the first batch.
@@ -55,6 +57,8 @@ class Manifest:
     #: Debts of joins, oldest first, and what was written off in this batch.
     debts: tuple[Debt, ...] = ()
     written_off: tuple[Debt, ...] = ()
+    #: The first batch whose receipts are kept: by the batch, by the minute, by the hour.
+    receipts_from: tuple[int, int, int] = (0, 0, 0)
     #: The last Spark batch whose rows are in the state.
     spark_batch: SparkBatch = NO_BATCH_YET
     #: Per operator: the watermark by which rows of the next batch are late.

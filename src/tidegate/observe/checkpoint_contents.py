@@ -11,14 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tidegate.control.receipts.roll_up import combined
 from tidegate.model.codec import from_plain, to_plain
-from tidegate.model.json_values import Metrics
+from tidegate.model.json_values import Json, Metrics
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
+from tidegate.model.receipts import ReceiptPeriod
 from tidegate.model.samples import Sampled
 from tidegate.model.times import BEGINNING_US, SIDES
-from tidegate.observe.receipts.receipt_tables import receipts_by
+from tidegate.observe.receipts.receipt_tables import by_period, receipts_of
 from tidegate.observe.units import iso, watermark_text
 
 Row = Metrics
@@ -107,9 +109,11 @@ class Contents:
     plans: tuple[Plan, ...]
     #: Batch → its progress, for the last batches.
     telemetry: Mapping[int, Mapping[str, Any]]
-    #: The receipts of all batches, oldest first, and how many of them to show one by one.
-    receipts: tuple[Mapping[str, Any], ...] = ()
-    last: int = 10
+    #: The receipts of the last batches, oldest first.
+    receipts: tuple[Json, ...] = ()
+    #: Receipts that cover every batch once, and the period to add them up by.
+    summed: tuple[Json, ...] = ()
+    by: ReceiptPeriod = "total"
 
 
 def all_rows(contents: Contents) -> list[Row]:
@@ -124,9 +128,24 @@ def all_rows(contents: Contents) -> list[Row]:
         *({"kind": "debt", **row} for row in debt_rows(contents)),
         *({"kind": "plan", **to_plain(plan)} for plan in contents.plans),
         *({"kind": "telemetry", "batch": b, **record} for b, record in contents.telemetry.items()),
-        *({"kind": "receipt", **receipt} for receipt in last_of(contents.receipts, contents.last)),
-        *({"kind": "receipts", "total": one.to_dict()} for one in receipts_by(contents.receipts, "total")),
+        *({"kind": "receipt", **receipt} for receipt in contents.receipts),
+        *(
+            {"kind": "receipts", contents.by: one.to_dict()}
+            for one in receipts_of(contents.summed, contents.by)
+        ),
+        *({"kind": "load", **row} for row in load_rows(contents)),
     ]
+
+
+def load_rows(contents: Contents) -> list[Row]:
+    """Per period: the batches, how long they took, and the size of the state."""
+    found = []
+    for start, some in by_period(contents.summed, contents.by):
+        whole = combined(some)
+        if whole["load"] is not None:
+            batches = {name: whole[name] for name in ("first_batch_id", "last_batch_id", "batches")}
+            found.append({"start": start, **batches, **whole["load"]})
+    return found
 
 
 def checkpoint_row(contents: Contents) -> Row:

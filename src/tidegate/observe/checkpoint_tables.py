@@ -15,14 +15,14 @@ from tidegate.observe.checkpoint_contents import (
     Contents,
     checkpoint_row,
     debt_rows,
-    last_of,
+    load_rows,
     routing_rows,
     segment_rows,
     sifter_rows,
     stream_rows,
     window_rows,
 )
-from tidegate.observe.receipts.receipt_tables import receipts_by
+from tidegate.observe.receipts.receipt_tables import receipts_of
 from tidegate.observe.table import print_table
 from tidegate.observe.tally import rows_out
 
@@ -48,10 +48,12 @@ def print_contents(console: Console, contents: Contents) -> None:
     _table(console, "Debts (UTC)", [_debt_line(row) for row in debt_rows(contents)], left=1)
     _table(console, "Plans (UTC)", [_plan_line(plan) for plan in contents.plans], left=0)
     _table(console, "Last batches", [_batch_line(b, r) for b, r in contents.telemetry.items()], left=0)
-    newest = receipts_by(last_of(contents.receipts, contents.last))
+    newest = receipts_of(contents.receipts, "batch")
     _table(console, "Receipts of the last batches", [_receipt_line(one) for one in newest], left=3)
-    total = receipts_by(contents.receipts, "total")
-    _table(console, "Receipts of all batches", [_receipt_line(one) for one in total], left=3)
+    sums = receipts_of(contents.summed, contents.by)
+    title = "Receipts of all batches" if contents.by == "total" else f"Receipts by {contents.by} (UTC)"
+    _table(console, title, [_receipt_line(one, dated=contents.by != "total") for one in sums], left=3)
+    _table(console, f"Load by {contents.by} (UTC)", [_load_line(row) for row in load_rows(contents)], left=1)
 
 
 def _stream_line(row: Mapping[str, Any]) -> Metrics:
@@ -153,11 +155,24 @@ def _batch_line(batch: int, report: Mapping[str, Any]) -> Metrics:
     }
 
 
-def _receipt_line(receipt: Receipt) -> Metrics:
+def _load_line(row: Mapping[str, Any]) -> Metrics:
+    return {
+        "start": units.date_and_time(row["start"]),
+        "batches": row["batches"],
+        "mean": units.seconds(row["duration_seconds"] / row["batches"]),
+        "longest": units.seconds(row["duration_seconds_max"]),
+        "state rows": row["state_rows"],
+        "state": units.size(row["state_bytes"]),
+        "largest": units.size(row["state_bytes_max"]),
+    }
+
+
+def _receipt_line(receipt: Receipt, dated: bool = False) -> Metrics:
     low, high = receipt.recall_low, receipt.recall_high
     between = f" ({low:.1%} to {high:.1%})" if low is not None and high is not None and low < high else ""
     first, last = receipt.first_batch_id, receipt.last_batch_id
     return {
+        **({"start": units.date_and_time(receipt.started_at)} if dated else {}),
         "batch": str(last) if first == last else f"{first} to {last}",
         "what": f"{receipt.kind} {receipt.name}",
         "mode": receipt.mode,

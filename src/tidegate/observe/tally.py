@@ -68,7 +68,8 @@ class Tally:
     def add(self, reports: Iterable[Mapping[str, Any]]) -> None:
         """Add reports; batches that are already counted are ignored."""
         for report in sorted(reports, key=lambda r: int(r["batch"])):
-            if report["batch"] > self.batch:
+            # The batch of an idle report is yet to come.
+            if report["batch"] > self.batch and not report.get("idle"):
                 self._add_one(report)
 
     def _add_one(self, report: Mapping[str, Any]) -> None:

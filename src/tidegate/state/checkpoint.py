@@ -1,7 +1,8 @@
 """`Checkpoint`: everything a query keeps, under one root.
 
     <root>/spark/                      Spark's own offsets and commits (see `spark_log`)
-    <root>/receipts/                   what each batch lost: JSON lines, readable by any tool
+    <root>/receipts/                   what each batch lost: JSON lines, readable by any tool; added up
+                                       in `receipts_by_minute/` and `receipts_by_hour/`
     <root>/tidegate/lock               the run that holds the checkpoint
                     manifests/         what each batch left behind
                     plans/             what was decided for each batch, before it ran
@@ -19,7 +20,7 @@ from tidegate.state.lock import Lock, hold
 from tidegate.state.manifest_log import ManifestLog
 from tidegate.state.plan_log import PlanLog
 from tidegate.state.receipt_log import ReceiptLog
-from tidegate.state.recovery import check_flow, drop_unreferenced, sweep
+from tidegate.state.recovery import check_flow, drop_unreferenced, sweep, sweep_behind
 from tidegate.state.spark_log import SparkLog, refuse_other
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.store import Store, open_store
@@ -31,6 +32,9 @@ __all__ = ["Checkpoint", "check_flow"]
 KEEP_BATCHES = 8
 #: Old files are purged once in so many batches: each purge lists three folders.
 PURGE_EVERY = 8
+#: Files of attempts that failed while the query runs are looked for once in so many batches: all segments
+#: are listed for it.
+SWEEP_EVERY = 512
 
 
 class Checkpoint:
@@ -42,7 +46,8 @@ class Checkpoint:
         self.manifests: ManifestLog = ManifestLog(self.store)
         self.plans: PlanLog = PlanLog(self.store)
         self.telemetry: TelemetryLog = TelemetryLog(self.store)
-        self.receipts: ReceiptLog = ReceiptLog(self._opened("receipts"))
+        folders = ("receipts", "receipts_by_minute", "receipts_by_hour")
+        self.receipts: ReceiptLog = ReceiptLog(*map(self._opened, folders))
         self.spark_log: SparkLog = SparkLog(self._opened("spark"))
         self._lock: Lock | None = None
         #: The state as of the last commit or recovery; whose files the next commit may let go of.
@@ -68,6 +73,11 @@ class Checkpoint:
         if isinstance(self.store, LocalStore):
             return f"file://{self.store.root.removesuffix('/tidegate')}/spark"
         return f"{self._root}/spark"
+
+    @property
+    def current(self) -> Manifest | None:
+        """The state as of the last commit or recovery of this run."""
+        return self._current
 
     def open(self, owner: str) -> None:
         """Take the lock; CheckpointInUse when another run has it, or this object holds it already."""
@@ -137,6 +147,8 @@ class Checkpoint:
             self.manifests.purge(KEEP_BATCHES)
             self.plans.purge(manifest.batch + 1 - KEEP_BATCHES)
             self.telemetry.purge()
+        if manifest.batch % SWEEP_EVERY == 0:
+            sweep_behind(self.store, manifest)
         return deleted
 
     def _held(self) -> Lock:

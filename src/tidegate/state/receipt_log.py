@@ -1,82 +1,182 @@
-"""`ReceiptLog`: what every batch lost, one JSON line a batch, as long as the retention of the query says.
+"""`ReceiptLog`: what every batch lost, line by line, and the same by minute and by hour.
 
-    <checkpoint>/receipts/0000000000.json     batches 0 to 99, a line each
-                          0000000100.json     batches 100 to …, written anew with every batch
+    <checkpoint>/receipts/             a line a batch      for 24 hours
+    <checkpoint>/receipts_by_minute/   a line a minute     for 7 days
+    <checkpoint>/receipts_by_hour/     a line an hour      for 400 days, or as long as the query is told
 
-So many lines share a file that thousands of batches stay few files, and a file is replaced as a whole: a
-batch has exactly one line at any moment, also after replays and crashes, and readers of the folder (with
-Spark: `spark.read.json("<checkpoint>/receipts")`) see whole lines only. A line is written before the
-manifest of its batch; until that stands, the batch may run again, and replaces its line by one that
-differs in the measured latency alone.
+A batch has exactly one line of its own, also after replays and crashes. It is written before the manifest of
+its batch; until that stands, the batch may run again, and replaces its line by one that differs in measured
+times alone. Once a minute is over, the lines of its batches are read back and added up to a line of the
+minute, and so on: only committed batches are added up, and what is added up is what is on the disk. A crash
+in between loses nothing, because the last line of a minute says which batch comes next.
+
+Whoever asks gets every batch once, from the coarsest lines that lie within what is asked for; finer ones fill
+what is left at the ends, and what was lost. So totals stay exact as long as one of the three knows a batch.
+
+Files are sealed line by line (`sealed_lines.py`), and can be read by any tool, each folder for itself:
+`spark.read.json("<checkpoint>/receipts")`. Commits have no gaps, and the manifest says which batch is the
+last and from which on there must be lines: so a lost line and a deleted file are noticed (`missing`).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from typing import Any, NamedTuple
 
-from tidegate.errors import StateError
 from tidegate.model.json_values import Json
-from tidegate.model.times import utc_text
-from tidegate.state.store.paths import batch_of
+from tidegate.model.manifest import Manifest
+from tidegate.model.receipts import ReceiptRange, batches_of, hour_of, minute_of
+from tidegate.state.sealed_lines import SealedLines
 from tidegate.state.store.store import Store
 
-#: Lines of a file. More: fewer files; fewer: less to write with every batch.
-PER_FILE = 100
+_log = logging.getLogger(__name__)
+#: Adds up the lines of one period.
+Combine = Callable[[Sequence[Json]], Json]
+
+
+class Retention(NamedTuple):
+    """How long lines are kept, by their start."""
+
+    batches: timedelta = timedelta(hours=24)
+    minutes: timedelta = timedelta(days=7)
+    hours: timedelta = timedelta(days=400)
+
+    @classmethod
+    def of(cls, kept_us: int | None) -> Retention:
+        """The default, or lines of hours for so long, and no others for longer."""
+        if kept_us is None:
+            return DEFAULT
+        whole = timedelta(microseconds=kept_us)
+        return cls(min(whole, DEFAULT.batches), min(whole, DEFAULT.minutes), whole)
+
+
+#: Unless the query says otherwise.
+DEFAULT = Retention()
 
 
 class ReceiptLog:
     """The receipts of one checkpoint; one writer at a time (see `lock`)."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        #: The file that was written last, and its lines by batch: it need not be read again.
-        self._open: tuple[str, dict[int, str]] | None = None
+    def __init__(self, batches: Store, minutes: Store, hours: Store) -> None:
+        self.batches, self.minutes, self.hours = map(SealedLines, (batches, minutes, hours))
+        #: The minute that was begun last, in this run.
+        self._minute: str | None = None
+        #: What was warned of: somebody may read again and again.
+        self._warned: set[tuple[int, int, int]] = set()
 
     def write(self, receipt: Mapping[str, Any]) -> None:
         """Keep the receipt of a batch; that of a batch that runs again takes the place of the first."""
-        batch = int(receipt["batch_id"])
-        path = f"{batch - batch % PER_FILE:010d}.json"
-        if self._open is None or self._open[0] != path:
-            self._open = path, {one: text for one, text, _ in self._lines(path)}
-        lines = self._open[1]
-        lines[batch] = json.dumps(receipt, separators=(",", ":"), allow_nan=False)
-        self._store.write_atomic(path, ("\n".join(lines[one] for one in sorted(lines)) + "\n").encode())
+        self.batches.put(receipt)
 
-    def read(self, first: int = 0) -> list[Json]:
-        """All receipts from this batch on, oldest first."""
-        files = sorted(path for path in self._store.list() if batch_of(path) is not None)
-        wanted = [path for path in files if (batch_of(path) or 0) + PER_FILE > first]
-        return [receipt for path in wanted for batch, _, receipt in self._lines(path) if batch >= first]
+    def read(self, wanted: ReceiptRange | None = None, state: Manifest | None = None) -> list[Json]:
+        """The lines that cover the wanted batches, each batch once, oldest first.
 
-    def purge(self, before_us: int) -> None:
-        """Delete files all of whose batches began before this time; the newest file stays."""
-        before = utc_text(before_us)
-        files = sorted(path for path in self._store.list() if batch_of(path) is not None)
-        for path in files[:-1]:
-            started = [receipt.get("started_at", before) for _, _, receipt in self._lines(path)]
-            if started and max(started) >= before:
-                return
-            self._store.delete(path)
+        With the last manifest, batches that should have a line and have none are warned of.
+        """
+        wanted = (wanted or ReceiptRange()).resolved(self.batches.newest())
+        tiers = [self.batches] if wanted.by_batch else [self.hours, self.minutes, self.batches]
+        spans: list[tuple[int, int | None]] = [(0, None)]
+        lines: list[Json] = []
+        for tier in tiers:
+            lines += [line for first, last in spans for line in tier.read(wanted, first, last)]
+            lines.sort(key=batches_of)
+            spans = _uncovered(lines)
+        if state is not None:
+            self._warn_of(missing(lines, wanted, state))
+        return lines
+
+    def _warn_of(self, spans: Sequence[tuple[int, int, int]]) -> None:
+        for first, last, lost in set(spans) - self._warned:
+            _log.warning(
+                "The receipts of %d of the batches %d to %d are missing: lines were lost or damaged, so sums "
+                "lack these batches",
+                *(lost, first, last),
+            )
+        self._warned.update(spans)
+
+    def begins_period(self, receipt: Mapping[str, Any]) -> bool:
+        """Whether a batch is the first of a minute, or of this run: the time to roll up and to purge."""
+        return self._minute != minute_of(receipt)
+
+    def roll_up(self, newest: Mapping[str, Any], combine: Combine) -> None:
+        """Add up all minutes and hours that are over; `newest`: the receipt of the last commit."""
+        minute = minute_of(newest)
+        self._roll(self.batches, self.minutes, minute_of, combine, newest)
+        if self._minute is None or self._minute[:13] != minute[:13]:
+            self._roll(self.minutes, self.hours, hour_of, combine, newest)
+        self._minute = minute
+
+    @staticmethod
+    def _roll(
+        finer: SealedLines,
+        coarser: SealedLines,
+        label: Callable[[Mapping[str, Any]], str],
+        combine: Combine,
+        newest: Mapping[str, Any],
+    ) -> None:
+        done = coarser.newest()
+        since = 0 if done is None else batches_of(done)[1] + 1
+        lines = finer.read(ReceiptRange(), since, batches_of(newest)[1])
+        for _, some in groupby(lines, label):
+            run = list(some)
+            # The last period may go on, unless the newest batch is in another one.
+            if run[-1] is not lines[-1] or label(run[-1]) != label(newest):
+                coarser.put({**combine(run), "started_at": label(run[0])})
+
+    def kept_from(self, now_us: int, retention: Retention) -> tuple[int, int, int]:
+        """By tier: the first batch that is still kept at this time."""
+        now = datetime.fromtimestamp(now_us / 1e6, UTC)
+        kept = (
+            tier.kept_from(ReceiptRange(since=now - age))
+            for tier, age in zip((self.batches, self.minutes, self.hours), retention, strict=True)
+        )
+        batches, minutes, hours = (0 if first is None else first for first in kept)
+        return batches, minutes, hours
+
+    def purge(self, kept_from: Sequence[int]) -> None:
+        """Delete what lies before these batches, by tier; a manifest must say so already."""
+        for tier, first in zip((self.batches, self.minutes, self.hours), kept_from, strict=True):
+            tier.purge(first)
 
     def tidy(self) -> None:
         """Delete what a crash left of writes that were cut short."""
-        for path in self._store.list(temporary=True):
-            self._store.delete(path)
+        for tier in (self.batches, self.minutes, self.hours):
+            tier.tidy()
 
-    def _lines(self, path: str) -> Iterator[tuple[int, str, Json]]:
-        if not self._store.exists(path):
-            return
-        for text in self._store.read(path).decode().splitlines():
-            try:
-                receipt = json.loads(text)
-                yield int(receipt["batch_id"]), text, receipt
-            except (KeyError, TypeError, ValueError) as error:
-                raise StateError(
-                    f"A receipt file is damaged: {self._store.url}/{path}",
-                    code="CHECKPOINT_FILE_DAMAGED",
-                    got=text[:60],
-                    why="The losses of its batches are unknown without it",
-                    do="Restore the file from a backup, or move it away: the state does not depend on it",
-                ) from error
+
+def missing(lines: Sequence[Json], wanted: ReceiptRange, state: Manifest) -> list[tuple[int, int, int]]:
+    """Batches that should have a line and have none: the first and the last of a run, and how many of it.
+
+    A range by time begins with the first line that is there, because only the lines know times.
+    """
+    kept = state.receipts_from
+    begin = max(kept[0] if wanted.by_batch else min(kept), wanted.first_batch)
+    if wanted.since is not None and lines:
+        begin = batches_of(lines[0])[0]
+    found = []
+    for line in lines:
+        first, last = batches_of(line)
+        if first > begin:
+            found.append((begin, first - 1, first - begin))
+        lost = last - first + 1 - int(line.get("batches", 1))
+        if lost:
+            found.append((first, last, lost))
+        begin = max(begin, last + 1)
+    if begin <= state.batch:
+        found.append((begin, state.batch, state.batch - begin + 1))
+    return found
+
+
+def _uncovered(lines: Sequence[Json]) -> list[tuple[int, int | None]]:
+    """The batches that these lines leave out."""
+    spans: list[tuple[int, int | None]] = []
+    begin = 0
+    for line in lines:
+        first, last = batches_of(line)
+        if first > begin:
+            spans.append((begin, first - 1))
+        begin = last + 1
+    return [*spans, (begin, None)]

@@ -6,9 +6,11 @@ and a manifest makes them valid.
 
     commit b ──▶ drop_unreferenced(b-1, b)      after each batch: no listing, only what b released
     start    ──▶ sweep(manifest)                once per run: also files of failed attempts
+    commit b ──▶ sweep_behind(b)                once in many batches: what attempts left before b - 7
 
-Both are safe only after the manifest is written, and `sweep` only while this run holds the lock and none of
-its tasks is running, since the file of a running task is not referenced yet.
+All are safe only after the manifest is written, and `sweep` only while this run holds the lock and none of
+its tasks is running, since the file of a running task is not referenced yet. Files are named by their batch,
+so `sweep_behind` leaves alone whatever the next batch writes, and attempts that Spark has not stopped yet.
 
 `check_flow` refuses a checkpoint of another flow and lists the differences: with another key, window or
 schema the same bytes would join to something else. So every manifest contains the description of the flow.
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -69,6 +72,9 @@ def _text(value: Any) -> str:
 
 
 SEGMENTS = "segments"
+#: The newest batches whose files a sweep between two batches leaves alone.
+BEHIND = 8
+_BATCH = re.compile(r"(\d{10,})-")
 _log = logging.getLogger(__name__)
 
 
@@ -86,6 +92,15 @@ def sweep(store: Store, manifest: Manifest | None) -> list[str]:
     if rubbish:
         _log.debug("Deleting %d files of attempts that failed", len(rubbish))
     return _deleted(store, rubbish)
+
+
+def sweep_behind(store: Store, manifest: Manifest) -> list[str]:
+    """Delete the segment files of older batches that the manifest does not name; what was deleted."""
+    needed, before = referenced(manifest.pieces), manifest.batch + 1 - BEHIND
+    found = ((path, _BATCH.match(path.rpartition("/")[2])) for path in store.list(SEGMENTS))
+    return _deleted(
+        store, [path for path, of in found if of and int(of.group(1)) < before and path not in needed]
+    )
 
 
 def drop_unreferenced(store: Store, before: Sequence[Piece], after: Sequence[Piece]) -> list[str]:

@@ -4,17 +4,20 @@
     our commits        6    7    8    9      manifest 9 says that Spark batch 8 is the last one in it
                                  └── settles: it has no Spark batch
 
-Commits have numbers of their own, because some of them have no Spark batch. Spark asks for its last batch
-again when it died before it wrote its own commit:
+Commits have numbers of their own, because some of them have no Spark batch, and some batches of Spark have no
+commit: in an idle one only the heartbeat has moved and nothing is due. Spark asks for its last batch again
+when it died before it wrote its own commit:
 
-    our last manifest has Spark batch   … 7     Spark asks for 8: it becomes the next commit
+    our last manifest has Spark batch   … 7     Spark asks for 8: it becomes the next commit, or is idle
                                         … 8     Spark asks for 8: done, it is skipped
+                                        … 5     Spark asks for 8: 6 and 7 were idle, if the log says that the
+                                                streams were read as far at the end of 7 as of 5
 
 Anything else means that files of one of the two are gone. Continuing would silently join against the wrong
 state or skip rows. So would another batch under a known number: a log that was lost and begun again counts
 from 0, like the first. Therefore plans and manifests hold a checksum of the batch's entry in Spark's log.
 
-Guarantee: every Spark batch is in exactly one commit, whatever is killed, and commits have no gaps.
+Guarantee: every Spark batch with rows is in exactly one commit, whatever is killed, and commits have no gaps.
 """
 
 from __future__ import annotations
@@ -40,15 +43,38 @@ class SparkLog:
     def batch(self, number: int) -> SparkBatch:
         """This batch of Spark as the log has it now; a batch without an entry has no checksum."""
         try:
-            return SparkBatch(number, checksum(self._store.read(f"{FOLDER}/{number}")))
+            entry = self._store.read(f"{FOLDER}/{number}")
         except StateError:
             return SparkBatch(number)
+        return SparkBatch(number, checksum(entry), _input_of(entry))
 
 
-def commit_of(wanted: SparkBatch, newest: Manifest) -> int | None:
+def _input_of(entry: bytes) -> str:
+    """The checksum of how far the streams were read; "" for an entry in another form.
+
+    v1
+    {"batchWatermarkMs":0,"batchTimestampMs":1700000000000, …}
+    {"logOffset":3}          a line for each source, in the order of the plan
+    17                       the heartbeat stands last (`driver/frames/query_input.py`)
+    """
+    version, *lines = entry.split(b"\n")
+    return checksum(b"\n".join(lines[1:-1])) if version == b"v1" and len(lines) > 2 else ""
+
+
+def reads_nothing_new(batch: SparkBatch, since: SparkBatch) -> bool:
+    """Whether a batch ends where an earlier one did, as far as the streams are concerned."""
+    return batch.input != "" and batch.input == since.input
+
+
+def commit_of(wanted: SparkBatch, newest: Manifest, before: SparkBatch | None = None) -> int | None:
     """The number of the commit that takes this Spark batch; None if it is done. StateError when the batch
-    does not follow the state, or is another one than was taken under its number."""
+    does not follow the state, or is another one than was taken under its number.
+
+    `before`: the entry of the batch before it, if that is not the last one that was taken.
+    """
     last = newest.spark_batch
+    if before is not None and reads_nothing_new(before, last) and last.number < before.number:
+        last = before  # all batches between were idle
     found = "no manifest at all"
     if newest.batch >= 0:
         file = batch_path(MANIFESTS, newest.batch)

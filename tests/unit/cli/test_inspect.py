@@ -141,6 +141,40 @@ def test_json_has_the_frame_and_all_kinds_of_lines(
     }
 
 
+def test_receipts_and_load_are_told_by_hour_and_from_a_time_on(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = Checkpoint(str(checkpoint)).receipts
+    for batch, at in ((3, "17:59:59"), (4, "18:00:00"), (5, "18:59:30")):
+        load = {"duration_seconds": 1.5 * batch, "state_rows": 7, "state_bytes": 1000 * batch}
+        log.write({**receipt(batch), "started_at": f"2025-03-03T{at}+00:00", "load": load})
+    assert main(["inspect", str(checkpoint), "--by", "hour"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for fact in (
+        "2025-03-03 17:00:00.000 0 to 3 stream orders SUBSET 40 28 4 8 0",
+        "2025-03-03 18:00:00.000 4 to 5 output near SUBSET 20 14 2 4 0 1,200",
+        "2025-03-03 18:00:00.000 2 6.75 s 7.50 s 7 5.0 kB 5.0 kB",
+    ):
+        assert fact in text
+    asked = ["inspect", str(checkpoint), "--by", "hour", "--since", "2025-03-03T18:00:00Z", "--json"]
+    assert main(asked) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    hours = [row["hour"] for row in rows if row["kind"] == "receipts"]
+    assert [(one["name"], one["first_batch_id"], one["rows_offered"]) for one in hours] == [
+        ("orders", 4, 20),
+        ("near", 4, 20),
+    ]
+    assert [row["batches"] for row in rows if row["kind"] == "load"] == [2]
+
+
+def test_a_receipt_file_that_was_deleted_is_missed(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    (checkpoint / "receipts" / "0000000000.json").unlink()
+    assert main(["inspect", str(checkpoint)]) == 0
+    assert "The receipts of 3 of the batches 0 to 2 are missing" in caplog.text
+
+
 def test_only_the_last_batches_are_told(checkpoint: Path) -> None:
     assert list(read_contents(str(checkpoint), last=2).telemetry) == [1, 2]
 

@@ -6,15 +6,17 @@ from dataclasses import replace
 
 from tests.unit.state.samples import a_piece
 
-from tidegate.control.outcome import manifest_after, newest_seen
+from tidegate.control.outcome import changes_nothing, manifest_after, newest_seen
 from tidegate.control.planning import first_manifest, next_plan
 from tidegate.control.watermarks import ClockSettings
 from tidegate.join.within import Within
+from tidegate.model.debts import Debt, DebtCell, DebtRepair
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest, SparkBatch
-from tidegate.model.plan import Plan, PlanDecisions
+from tidegate.model.plan import Plan, PlanDecisions, RepairPlan, Rewrites
 from tidegate.model.reports import SideRows, TaskReport
-from tidegate.model.routing import together
+from tidegate.model.routing import Cut, together
+from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import END_US
 
 NO = (False, False)
@@ -84,3 +86,48 @@ def test_after_a_flush_everything_is_settled_and_gone() -> None:
     after = manifest_after(before, plan, [], {}, CLOCKS, OPERATORS)
     assert after.pieces == ()
     assert set(after.settled_us.values()) == {END_US}
+
+
+# -- batches that need not run -------------------------------------------------------------------------------
+
+
+def idle(before: Manifest, plan: Plan) -> bool:
+    return changes_nothing(before, plan, CLOCKS, OPERATORS)
+
+
+def test_a_batch_that_neither_settles_nor_moves_anything_changes_nothing() -> None:
+    before, plan = planned(settle_us=0)
+    before = replace(before, settled_us=dict(plan.settle_us))
+    assert idle(before, plan)
+    cut = Cut(0, 5, (1,), (7,))
+    for due in (
+        replace(plan, flush=True),
+        replace(plan, settle_us=dict.fromkeys(OPERATORS, 1)),
+        replace(plan, routing=dict.fromkeys(OPERATORS, EVEN)),
+        replace(plan, rewrites=Rewrites(merges={"near": {"0": (("x", "y"),)}})),
+        replace(plan, rewrites=Rewrites(cuts={"near": (cut,)})),
+        replace(plan, repair=RepairPlan(repairs={"near": (DebtRepair(3, ()),)})),
+    ):
+        assert not idle(before, due), due
+
+
+def test_a_batch_in_which_a_silent_stream_gives_up_its_place_is_due() -> None:
+    before, plan = planned(settle_us=0)
+    heard = {
+        "a": replace(before.clocks["a"], seen_us=50, watermark_us=45),
+        "b": replace(before.clocks["b"], watermark_us=10),
+    }
+    before = replace(before, settled_us=dict(plan.settle_us), clocks=heard)
+    silent = {"a": ClockSettings(5, None), "b": ClockSettings(0, 1_000)}
+    assert changes_nothing(before, replace(plan, now_us=999), silent, OPERATORS)
+    assert not changes_nothing(before, replace(plan, now_us=1_000), silent, OPERATORS)
+
+
+def test_debts_are_due_only_where_all_of_them_are_repaired() -> None:
+    skipping = Skipping(0.5, ((0.5,), (0.5,)))
+    debt = Debt("near", 0, skipping, 0, ((90, 100), (0, -1)), (DebtCell(0, 0, 5, 1.0),))
+    before, plan = planned(settle_us=0)
+    before = replace(before, settled_us=dict(plan.settle_us), debts=(debt,))
+    kept = replace(plan, repair=RepairPlan(bytes_max=10**9))
+    assert idle(before, kept)
+    assert not idle(before, replace(kept, repair=RepairPlan(bytes_max=10**9, repair_all=True)))

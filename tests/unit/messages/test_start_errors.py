@@ -15,7 +15,7 @@ from tidegate.api.listeners import add_listener, await_any
 from tidegate.cli.inspect import TRIES, _newest_manifest
 from tidegate.driver.compile.condition_checks import check_utility
 from tidegate.driver.describe import batch_result
-from tidegate.driver.engine.engine import _check_complete
+from tidegate.driver.engine.batch import check_complete
 from tidegate.driver.engine.settings import positive
 from tidegate.driver.frames import observed
 from tidegate.driver.goal_settings import _refuse_nothing_to_shed, _that_may_repair, loss_bounds
@@ -120,7 +120,7 @@ def test_files_of_another_run_are_named_with_their_directory(monkeypatch: pytest
 def test_an_instance_that_does_not_report_fails_the_batch() -> None:
     plan: Any = SimpleNamespace(batch=7, routing={"near": SimpleNamespace(instances=2)})
     report: Any = SimpleNamespace(operator="near", instance=0)
-    error = expect("INTERNAL_REPORTS_MISSING", lambda: _check_complete([report], plan))
+    error = expect("INTERNAL_REPORTS_MISSING", lambda: check_complete([report], plan))
     assert "Batch 7" in str(error)
     assert "1 reports, 2 expected" in str(error)
 

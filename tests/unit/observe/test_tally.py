@@ -73,3 +73,11 @@ def test_commits_say_when_rows_were_done() -> None:
     tally = Tally()
     tally.add([report(0, started=100.0)])
     assert tally.commits == [(100.5, 10)]
+
+
+def test_an_idle_report_does_not_stand_for_the_batch_that_comes() -> None:
+    tally = Tally()
+    tally.add([report(0), report(1, idle=True, input_rows=0)])
+    assert (tally.batch, tally.rows_in) == (0, 10)
+    tally.add([report(0), report(1)])
+    assert (tally.batch, tally.rows_in) == (1, 20)

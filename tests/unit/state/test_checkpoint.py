@@ -196,3 +196,20 @@ def test_a_change_of_kind_shows_the_whole_value() -> None:
 def test_very_many_changes_are_counted() -> None:
     with pytest.raises(StateError, match=r"CHECKPOINT_FLOW_CHANGED.*and 15 more"):
         check_flow({str(i): 0 for i in range(25)}, {str(i): 1 for i in range(25)})
+
+
+def test_what_failed_attempts_left_goes_while_the_query_runs(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.state.checkpoint.SWEEP_EVERY", 10)
+    checkpoint.open("test")
+    checkpoint.recover()
+    strays = []
+    for batch in range(41):
+        path = segment_path("near", batch, 0, "failed")
+        checkpoint.store.write(path, [b"rows"])
+        strays.append(path)
+        used = segment(checkpoint, batch)
+        checkpoint.commit(a_manifest(batch, a_piece(used)))
+    assert checkpoint.store.list("segments") == sorted([*strays[33:], used])
+    checkpoint.close()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.unit.state.samples import a_manifest, a_piece, a_range
 
-from tidegate.state.recovery import drop_unreferenced, referenced, sweep
+from tidegate.state.recovery import BEHIND, drop_unreferenced, referenced, sweep, sweep_behind
 from tidegate.state.store.store import Store
 
 ROWS, BITS, OLD = "segments/near/1.arrow", "segments/near/2.arrow", "segments/near/0.arrow"
@@ -47,3 +47,18 @@ def test_a_file_that_one_living_piece_still_needs_is_kept(store: Store) -> None:
     with_files(store, ROWS)
     assert drop_unreferenced(store, [a_piece(ROWS), a_piece(ROWS, 64)], [a_piece(ROWS, 64)]) == []
     assert store.exists(ROWS)
+
+
+def test_a_sweep_between_batches_deletes_what_failed_attempts_left_long_ago(store: Store) -> None:
+    def path(batch: int, rest: str = "0-ab.arrow") -> str:
+        return f"segments/near/{batch:010d}-{rest}"
+
+    newest = 20
+    oldest = newest + 1 - BEHIND
+    gone = [path(3), path(3, "1-cd.parquet"), path(oldest - 1)]
+    stays = [path(2), path(4), path(oldest), path(newest), path(newest + 1), ROWS]
+    with_files(store, *gone, *stays, "manifests/0000000003.json")
+    needed = (a_piece(path(2)), a_piece(ROWS, matched={"0": a_range(path(4))}))
+    assert sweep_behind(store, a_manifest(newest, *needed)) == sorted(gone)
+    assert set(store.list("segments")) == set(stays)
+    assert sweep_behind(store, a_manifest(newest, *needed)) == []

@@ -10,7 +10,13 @@ from tidegate.errors import StateError
 from tidegate.model.manifest import Manifest, SparkBatch
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.plan_log import PlanLog
-from tidegate.state.spark_log import SparkLog, commit_of, refuse_other, unfinished_settling
+from tidegate.state.spark_log import (
+    SparkLog,
+    commit_of,
+    reads_nothing_new,
+    refuse_other,
+    unfinished_settling,
+)
 from tidegate.state.store.store import Store
 
 
@@ -49,6 +55,46 @@ def test_a_gap_without_any_manifest_is_refused_too() -> None:
 def test_a_batch_from_long_ago_means_that_sparks_log_is_gone() -> None:
     with pytest.raises(StateError, match=r"CHECKPOINT_SPARK_LOG_OUTDATED.*batch 0,.*folder `spark`"):
         commit_of(SparkBatch(0), after(9, 7))
+
+
+# -- idle batches --------------------------------------------------------------------------------------------
+
+
+def entry(streams: str, heartbeat: int, at_ms: int = 0) -> bytes:
+    return f'v1\n{{"batchTimestampMs":{at_ms}}}\n{streams}\n{heartbeat}'.encode()
+
+
+def test_a_batch_reads_nothing_new_where_only_heartbeat_and_clock_have_moved(store: Store) -> None:
+    log = SparkLog(store)
+    for number, written in enumerate(
+        [entry('{"logOffset":3}\n-', 7), entry('{"logOffset":3}\n-', 8, 5), entry('{"logOffset":4}\n-', 9)]
+    ):
+        store.write_atomic(f"offsets/{number}", written)
+    first, idle, more = (log.batch(number) for number in range(3))
+    assert reads_nothing_new(idle, first)
+    assert not reads_nothing_new(more, idle)
+    assert idle.checksum != first.checksum
+
+
+@pytest.mark.parametrize("written", [b"", b"v1", b"v1\n{}", b"v1\n{}\n7", b"v2\n{}\n{}\n7"])
+def test_an_entry_in_another_form_is_never_idle(store: Store, written: bytes) -> None:
+    store.write_atomic("offsets/0", written)
+    found = SparkLog(store).batch(0)
+    assert found.input == ""
+    assert not reads_nothing_new(found, found)
+    assert not reads_nothing_new(SparkLog(store).batch(1), SparkBatch(0))
+
+
+def test_batches_between_may_be_missing_if_all_of_them_were_idle() -> None:
+    newest = replace(a_manifest(9), spark_batch=SparkBatch(7, "aaaa", "read to here"))
+    idle = SparkBatch(10, "bbbb", "read to here")
+    assert commit_of(SparkBatch(11, "cccc", "further"), newest, idle) == 10
+    for before in (None, SparkBatch(10, "bbbb", "further"), SparkBatch(10)):
+        with pytest.raises(StateError, match="CHECKPOINT_MANIFEST_MISSING"):
+            commit_of(SparkBatch(11, "cccc", "further"), newest, before)
+    with pytest.raises(StateError, match="CHECKPOINT_MANIFEST_MISSING"):
+        commit_of(SparkBatch(12, "cccc", "further"), newest, idle)
+    assert commit_of(SparkBatch(7, "aaaa", "read to here"), newest, SparkBatch(6)) is None
 
 
 # -- whether it is the same batch ----------------------------------------------------------------------------

@@ -81,6 +81,9 @@ class Arrivals:
         interval = max(trigger_seconds, busy_seconds, _SECONDS_LEAST)
         first = self._began_us is None
         since = interval if self._began_us is None else (now_us - self._began_us) / 1e6
+        if self.is_silent:
+            # Idle triggers were left out since: had there been rows, an earlier one would have had them.
+            since = min(since, interval)
         last = rows / max(since, _SECONDS_LEAST)
         rate, lasting = self._expected_rate(last)
         before, self._rate = self._rate, rate
@@ -90,6 +93,11 @@ class Arrivals:
             self._rates = []
         late = max(0.0, busy_seconds - trigger_seconds) if trigger_seconds else 0.0
         return Expected(rate * interval, late + (waiting / rate if rate else 0.0), min(rate, before), lasting)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the last batch had no rows."""
+        return not self._last
 
     def _expected_rate(self, last: float) -> tuple[float, float]:
         """The rate until the next batch, and the part of it that is expected to last."""

@@ -99,6 +99,12 @@ def limits(manifest: Manifest) -> dict[str, int]:
     return dict(manifest.control.get(CONTROL, {}).get(LIMITS, {}))
 
 
+def is_at_rest(manifest: Manifest) -> bool:
+    """Whether the last batch had no rows, so that another one without rows teaches nothing new."""
+    known = manifest.control.get(CONTROL)
+    return known is None or Arrivals.restore(known["arrivals"]).is_silent
+
+
 def backlog_rows(after: Manifest, taken: Mapping[str, TakenRows]) -> dict[str, int]:
     """By stream whose source reports its backlog: rows that wait there after this batch."""
     streams = after.control.get(CONTROL, {}).get("intake", {}).get("streams", {})

@@ -12,6 +12,7 @@ from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.latency import Availability
 from tidegate.driver.engine.match_counts import Entered
 from tidegate.driver.frames.stream_rows import StreamRows
+from tidegate.errors import BatchFailed
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.progress import LatencyProgress
@@ -66,3 +67,17 @@ class BatchDone:
     @property
     def all_reports(self) -> list[TaskReport | MatchReport]:
         return [*self.settled, *self.matched]
+
+
+def check_complete(reports: list[TaskReport], plan: Plan) -> None:
+    """There must be exactly one report per operator and instance."""
+    got = sorted((report.operator, report.instance) for report in reports)
+    wanted = sorted((name, i) for name, routing in plan.routing.items() for i in range(routing.instances))
+    if got != wanted:
+        raise BatchFailed(
+            f"Batch {plan.batch} lacks the reports of some instances",
+            code="INTERNAL_REPORTS_MISSING",
+            got=f"{len(got)} reports, {len(wanted)} expected",
+            why="Rows of an instance without a report may be lost, so nothing was committed",
+            do="Start the query again; if this repeats, report it with this message and Spark's log",
+        )

@@ -1,6 +1,7 @@
 """The engine runs one micro-batch at a time. The steps of a batch are numbered here and in the code.
 
-    1  if the last manifest has this batch of Spark, it is done: return; else it gets the next commit number
+    1  if the last manifest has this batch of Spark, it is done: return; if it is idle (only the heartbeat has
+       moved, and nothing is due), say so and return; else it gets the next commit number
     2  read the plan (a replay), or decide and write it before anything runs; for the first rows of a stream
        after an initial skew scan
     3  build data frames for all operators under the plan
@@ -32,11 +33,12 @@ from tidegate.control.balance import balancing
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.latency import latency_of
-from tidegate.control.outcome import manifest_after, newest_seen
+from tidegate.control.outcome import changes_nothing, manifest_after, newest_seen
+from tidegate.control.receipts.roll_up import combined
 from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.lineage import emits_every_row, traits_of
-from tidegate.driver.engine.batch import BatchDone, Timings
+from tidegate.driver.engine.batch import BatchDone, Timings, check_complete
 from tidegate.driver.engine.controllers import Controllers, Moment
 from tidegate.driver.engine.job_names import JobNames
 from tidegate.driver.engine.match_counts import Entered
@@ -55,7 +57,6 @@ from tidegate.driver.io.default_limits import DefaultLimits
 from tidegate.driver.io.read_limits import ReadLimits
 from tidegate.driver.io.staging import Staging
 from tidegate.driver.sql_text import condition
-from tidegate.errors import BatchFailed
 from tidegate.model.codec import to_plain
 from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest, SparkBatch
@@ -64,9 +65,8 @@ from tidegate.model.progress import LatencyProgress
 from tidegate.model.reports import MatchReport, Observed, TaskReport
 from tidegate.model.times import BEGINNING_US
 from tidegate.observe.telemetry import Telemetry, telemetry_of
-from tidegate.state import receipt_log
 from tidegate.state.checkpoint import Checkpoint, check_flow
-from tidegate.state.spark_log import commit_of, refuse_other, unfinished_settling
+from tidegate.state.spark_log import commit_of, reads_nothing_new, refuse_other, unfinished_settling
 from tidegate.window.drop.gap_table import GapTable
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -162,9 +162,52 @@ class Engine:
         """One batch of Spark, from plan to manifest. `frame`: as Spark passes it; None in a batch run."""
         self._took_rows = True
         # 1. Already done: Spark died between our manifest and its own commit.
-        wanted = self.checkpoint.spark_log.batch(spark_batch)
-        if commit_of(wanted, self.manifest) is not None:
+        log, last = self.checkpoint.spark_log, self.manifest.spark_batch.number
+        wanted = log.batch(spark_batch)
+        before = log.batch(spark_batch - 1) if spark_batch > last + 1 else None
+        if commit_of(wanted, self.manifest, before) is None:
+            return
+        started = self._clock()
+        idle = None if flush else self._idle_plan(wanted)
+        if idle is None:
             self._commit_next(frame, wanted, flush)
+        else:
+            self._report_idle(idle, started)
+
+    def _idle_plan(self, taken: SparkBatch) -> Plan | None:
+        """The plan of a batch that would change nothing; it is not written. None: the batch must run.
+
+        Nothing depends on whether an idle batch ran, so a replay may decide otherwise, for example because a
+        stream has become idle since. A batch with a plan runs under it.
+        """
+        before, batch = self.manifest, self.manifest.batch + 1
+        # Frames that Spark runs itself may give rows when only the watermark moves.
+        if before.batch < 0 or self.compiled.query_input.run_by_spark:
+            return None
+        if not (reads_nothing_new(taken, before.spark_batch) and goal_loop.is_at_rest(before)):
+            return None
+        # Debts may have to wait for spare time, which only batches that run can show.
+        due = not self.controllers.is_settled(before) or self.controllers.matching.counts_more(before)
+        if due or self.checkpoint.plans.read(batch) is not None:
+            return None
+        moment = Moment(self._now_us(), self._awake_us, False, self._is_cold, taken)
+        plan = self.controllers.plan(batch, before, moment, Timings(), {})
+        return plan if changes_nothing(before, plan, self.compiled.clocks, self._operators) else None
+
+    def _report_idle(self, plan: Plan, started: float) -> None:
+        """Say that nothing happens; the report has the number of the next commit, as it would be in Spark."""
+        self._took_rows = False
+        raw = dict.fromkeys(self.compiled.observed, Observed(0, 0, None))
+        entered = self.controllers.matching.nothing_entered(raw, self.manifest)
+        done = BatchDone(plan, None, self.manifest, self.manifest, [], [], [], raw, entered, {})
+        self._times = Timings()
+        telemetry = self._telemetry(done, started)
+        done.latency = self.latency(done, self._clock())
+        telemetry["latency"] = to_plain(done.latency)
+        telemetry["idle"] = True
+        receipt = self.controllers.report(done, telemetry)
+        self._last_duration = self._clock() - started
+        self._on_batch(telemetry, receipt)
 
     @property
     def at_rest(self) -> bool:
@@ -306,15 +349,7 @@ class Engine:
 
     def _commit(self, done: BatchDone, started: float) -> tuple[Telemetry, Metrics]:
         """Learn from the batch, write telemetry and receipt, and commit it."""
-        telemetry = telemetry_of(
-            done.batch, done.after, done.settled, done.matched, self._streams, done.seen, done.late
-        )
-        telemetry["started"] = started
-        telemetry["cold"] = self._is_cold
-        telemetry["budget_seconds"] = self.settings.budget_seconds
-        telemetry["output_rows"] = self._output_rows(done.all_reports)
-        telemetry["timings"] = dict(self._times.seconds)
-        telemetry["duration_seconds"] = self._clock() - started
+        telemetry = self._telemetry(done, started)
         seconds = self._clock() - started + self._outside_seconds
         repair_seconds = self._times.seconds.get("repair", 0.0)
         busy_seconds = self.controllers.ordinary_seconds(done, seconds, repair_seconds)
@@ -338,8 +373,12 @@ class Engine:
         # Another run may have written more receipts since.
         self.checkpoint.check()
         self.checkpoint.telemetry.write(done.batch, telemetry)
-        self.checkpoint.receipts.write(receipt)
-        self._purge_receipts(done.batch)
+        receipt["load"] = _load(telemetry)
+        receipts = self.checkpoint.receipts
+        receipts.write(receipt)
+        if receipts.begins_period(receipt):
+            kept_from = receipts.kept_from(done.plan.now_us, self.settings.retention)
+            done.after = replace(done.after, receipts_from=kept_from)
         self._step("reported", done.batch)
         self.checkpoint.commit(done.after)
         self.manifest = done.after
@@ -347,10 +386,27 @@ class Engine:
         if self.default_limits is not None:
             with self._times.timed("intake"):
                 self.default_limits.set(batch_size.factor(self.manifest.control))
+        if receipts.begins_period(receipt):
+            with self._times.timed("roll_up"):
+                receipts.roll_up(receipt, combined)
+                receipts.purge(done.after.receipts_from)
         if self.sources is not None:
             with self._times.timed("intake"):
                 self.sources.set(goal_loop.limits(self.manifest))
         return telemetry, receipt
+
+    def _telemetry(self, done: BatchDone, started: float) -> Telemetry:
+        """What is known of a batch before anything is learnt from it."""
+        telemetry = telemetry_of(
+            done.batch, done.after, done.settled, done.matched, self._streams, done.seen, done.late
+        )
+        telemetry["started"] = started
+        telemetry["cold"] = self._is_cold
+        telemetry["budget_seconds"] = self.settings.budget_seconds
+        telemetry["output_rows"] = self._output_rows(done.all_reports)
+        telemetry["timings"] = dict(self._times.seconds)
+        telemetry["duration_seconds"] = self._clock() - started
+        return telemetry
 
     def latency(self, done: BatchDone, published: float) -> LatencyProgress:
         """The latency of the rows of a batch that was published at this time.
@@ -359,12 +415,6 @@ class Engine:
         (`done.latency`). After the commit it is complete, and people see that.
         """
         return latency_of(done.available, int(published * 1e6), self.settings.latency_seconds)
-
-    def _purge_receipts(self, batch: int) -> None:
-        """Delete receipts beyond their retention, once for every file of them."""
-        kept_us = self.settings.retention_us
-        if kept_us is not None and batch % receipt_log.PER_FILE == 0:
-            self.checkpoint.receipts.purge(self._now_us() - kept_us)
 
     def _taken(self, after: Manifest, offered: Mapping[str, int]) -> dict[str, TakenRows]:
         """What the batch took from every source."""
@@ -405,7 +455,7 @@ class Engine:
         self.jobs.next(", ".join(one.results) or "count rows")
         with self._times.timed("run"):
             reports, matched = one.run()
-        _check_complete(reports, plan)
+        check_complete(reports, plan)
         return reports, matched
 
     def _after(
@@ -486,15 +536,6 @@ def _emitted(operator: str, reports: list[TaskReport | MatchReport]) -> int:
     return sum(report.emitted for report in reports if report.operator == operator)
 
 
-def _check_complete(reports: list[TaskReport], plan: Plan) -> None:
-    """There must be exactly one report per operator and instance."""
-    got = sorted((report.operator, report.instance) for report in reports)
-    wanted = sorted((name, i) for name, routing in plan.routing.items() for i in range(routing.instances))
-    if got != wanted:
-        raise BatchFailed(
-            f"Batch {plan.batch} lacks the reports of some instances",
-            code="INTERNAL_REPORTS_MISSING",
-            got=f"{len(got)} reports, {len(wanted)} expected",
-            why="Rows of an instance without a report may be lost, so nothing was committed",
-            do="Start the query again; if this repeats, report it with this message and Spark's log",
-        )
+def _load(telemetry: Telemetry) -> Metrics:
+    """What the receipt says of the work: it is added up by minute and hour, and telemetry is not."""
+    return {name: telemetry[name] for name in ("duration_seconds", "state_rows", "state_bytes")}

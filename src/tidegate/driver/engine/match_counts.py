@@ -78,6 +78,11 @@ class Matching:
         nothing = {name: 0 for name, stream in self._streams.items() if stream is not None}
         return Entered(seen, nothing, nothing, at_sources, {})
 
+    def counts_more(self, before: Manifest) -> bool:
+        """Whether sources that run sifters have counted rows since this manifest."""
+        offered, _ = self._sources.counted()
+        return any(source_sifters.since(before, source_sifters.CONTROL, offered).values())
+
     def judged(
         self, seen: Mapping[str, Observed], plan: Plan, reports: Sequence[MatchReport]
     ) -> dict[str, Observed]:

@@ -14,6 +14,7 @@ from tidegate.control.repair.repair import RepairSettings
 from tidegate.errors import FlowError
 from tidegate.model.graph import LateRule
 from tidegate.quantities import is_whole
+from tidegate.state.receipt_log import DEFAULT, Retention
 
 #: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
 PARTITIONS_PER_CORE = 8
@@ -33,8 +34,8 @@ class Settings:
     repair: RepairSettings | None = None
     #: The approximate windows; also without a goal, because rows may have been shed before a restart.
     estimating: EstimateSettings | None = None
-    #: How long receipts are kept; None: for the life of the checkpoint.
-    retention_us: int | None = None
+    #: How long receipts are kept.
+    retention: Retention = DEFAULT
     #: By whose watermark rows are late.
     watermark: LateRule = "slowest"
 

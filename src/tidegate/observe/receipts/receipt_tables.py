@@ -1,32 +1,27 @@
 """Receipts by batch, hour or in total, as `model/receipts.Receipt` and as pandas data frames.
 
-    lines of the receipt log ──▶ selected ──▶ periods ──▶ a Receipt for each period, kind and name ──▶ frame
-                                 since, last   by
+    lines of the receipt log ──▶ periods ──▶ a Receipt for each period, kind and name ──▶ frame
+     (`range_of`: since, last)     by
 
-`model/receipts.py` says what the columns mean and how batches add up.
+`model/receipts.py` says what the columns mean, `control/receipts/roll_up.py` how batches add up.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from statistics import NormalDist
 from typing import Any, get_args
 
-import numpy as np
-
-from tidegate.control.receipts.recall import Estimate, pooled
-from tidegate.control.receipts.receipts import ESTIMATED, EXACT, NO_SAMPLE, OUTPUT, SUBSET, loss_ratio
+from tidegate.control.receipts.receipts import OUTPUT
+from tidegate.control.receipts.roll_up import combined
 from tidegate.errors import FlowError
-from tidegate.model.codec import from_plain
-from tidegate.model.json_values import Metrics
-from tidegate.model.receipts import Receipt, ReceiptPeriod
-from tidegate.model.times import utc_text
+from tidegate.model.json_values import Json, Metrics
+from tidegate.model.receipts import Receipt, ReceiptPeriod, ReceiptRange, began, hour_of, kept_lines
 from tidegate.quantities import duration_us, is_whole
 
-#: The receipt of a batch, as `control/receipts/receipts.receipt_of` makes it.
+#: The receipt of a batch, as `control/receipts/receipts.receipt_of` makes it, or of several, added up.
 Line = Mapping[str, Any]
 Row = Mapping[str, Any]
 
@@ -78,19 +73,22 @@ _SECONDS = ("p50_seconds", "p95_seconds", "max_seconds", "overdue_ratio")
 _ROW_COUNTS = tuple(f"rows_{of}" for of in ("offered", "processed", "shed", "late", "rejected", "filtered"))
 _SUMMED = (*_ROW_COUNTS, "rows_evicted", "rows_unexplained")
 _NAMES = {one.name for one in fields(Receipt)}
-#: For percentiles of several batches a batch stands for a hundred latencies, at these deviations from its
-#: median; and the deviations of what is known of it: the lower end, the median, p95, the slowest row.
-_DEVIATIONS = np.array([NormalDist().inv_cdf((n + 0.5) / 100) for n in range(100)])
-_KNOWN = (-1.645, 0.0, 1.645, 3.0)
 
 
 def receipts_by(
-    lines: Sequence[Line],
+    lines: Sequence[Json],
     by: str = "batch",
     since: int | str | datetime | None = None,
     last: int | str | timedelta | None = None,
 ) -> list[Receipt]:
     """The receipts of a period each; `since` and `last` select batches, as in `StreamingQuery.receipts`."""
+    return receipts_of(kept_lines(lines)(range_of(by, since, last)), by)
+
+
+def range_of(
+    by: str, since: int | str | datetime | None = None, last: int | str | timedelta | None = None
+) -> ReceiptRange:
+    """What to read for these arguments of `StreamingQuery.receipts`."""
     if by not in get_args(ReceiptPeriod):
         raise FlowError(
             "Receipts are by batch, by hour or in total",
@@ -98,16 +96,29 @@ def receipts_by(
             got=repr(by),
             do='Write by="batch", by="hour" or by="total"',
         )
-    chosen = _since(lines, since)
-    chosen = _last(chosen, last)
+    return ReceiptRange(
+        by_batch=by == "batch",
+        first_batch=since if is_whole(since, 0) else 0,
+        since=None if since is None or is_whole(since, 0) else _moment(since),
+        last_batches=last if is_whole(last) else None,
+        last=None if last is None or is_whole(last) else _age(last),
+    )
+
+
+def receipts_of(lines: Sequence[Line], by: str) -> list[Receipt]:
+    """The receipts of a period each, of lines that cover every batch once."""
     if by == "batch":
-        return [_one(line, row) for line in chosen for row in line["rows"]]
-    if by == "total":
-        return _of_period(chosen, chosen[0]["started_at"]) if chosen else []
-    hours: defaultdict[str, list[Line]] = defaultdict(list)
-    for line in chosen:
-        hours[_hour(line["started_at"])].append(line)
-    return [one for hour, some in sorted(hours.items()) for one in _of_period(some, hour)]
+        return [_one(line, row) for line in lines for row in line["rows"]]
+    return [one for start, some in by_period(lines, by) for one in _of_period(some, start)]
+
+
+def by_period(lines: Sequence[Line], by: str) -> list[tuple[str, list[Line]]]:
+    """The lines of each period, by its start: of a batch, an hour, or all of them."""
+    periods: defaultdict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        start = hour_of(line) if by == "hour" else began(lines[0] if by == "total" else line)
+        periods[start].append(line)
+    return sorted(periods.items())
 
 
 def frame(receipts: Sequence[Receipt], by: str = "batch") -> Any:
@@ -130,17 +141,15 @@ def frame(receipts: Sequence[Receipt], by: str = "batch") -> Any:
 
 def _cell(value: Any) -> Any:
     """Lists instead of tuples, and plain dictionaries."""
+    if value is None or isinstance(value, int | float | str):  # nearly all, and there are many
+        return value
     if isinstance(value, tuple):
         return [_cell(one) for one in value]
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _since(lines: Sequence[Line], since: int | str | datetime | None) -> Sequence[Line]:
-    """Batches from this one on, or those that began at this time or later; a time without a zone is UTC."""
-    if since is None:
-        return lines
-    if is_whole(since, 0):
-        return [line for line in lines if line["batch_id"] >= since]
+def _moment(since: object) -> datetime:
+    """A time at which batches began at the earliest; without a zone it is UTC."""
     try:
         moment = datetime.fromisoformat(since) if isinstance(since, str) else since
     except ValueError:
@@ -152,16 +161,11 @@ def _since(lines: Sequence[Line], since: int | str | datetime | None) -> Sequenc
             got=repr(since),
             do='Give a batch_id, a datetime, or ISO text such as "2026-11-18T14:00:00Z"',
         )
-    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    return [line for line in lines if datetime.fromisoformat(line["started_at"]) >= utc]
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
-def _last(lines: Sequence[Line], last: int | str | timedelta | None) -> Sequence[Line]:
-    """The newest batches: so many, or those that began at most this long before the newest one."""
-    if last is None or not lines:
-        return lines
-    if is_whole(last):
-        return lines[-last:]
+def _age(last: Any) -> timedelta:
+    """How long before the newest batch others began at the earliest."""
     if isinstance(last, int | float):
         raise FlowError(
             "`last` is neither a number of batches nor a duration",
@@ -169,133 +173,43 @@ def _last(lines: Sequence[Line], last: int | str | timedelta | None) -> Sequence
             got=repr(last),
             do='Give a whole number of batches, or a duration such as "1 hour"',
         )
-    newest = datetime.fromisoformat(lines[-1]["started_at"])
-    return _since(lines, newest - timedelta(microseconds=duration_us(last, "last")))
-
-
-def _hour(started_at: str) -> str:
-    moment = datetime.fromisoformat(started_at).replace(minute=0, second=0, microsecond=0)
-    return utc_text(round(moment.timestamp()) * 1_000_000)
+    return timedelta(microseconds=duration_us(last, "last"))
 
 
 def _one(line: Line, row: Row) -> Receipt:
     """The receipt of one batch."""
-    given = {name: _tuples(value) for name, value in row.items() if name in _NAMES}
-    latency = _latency([line]) if row["kind"] == OUTPUT else {}
     at = line["batch_id"]
-    return Receipt(first_batch_id=at, last_batch_id=at, started_at=line["started_at"], **latency, **given)
+    return Receipt(
+        first_batch_id=at,
+        last_batch_id=at,
+        started_at=line["started_at"],
+        **_latency(line, row),
+        **_known(row),
+    )
+
+
+def _of_period(lines: Sequence[Line], started_at: str) -> list[Receipt]:
+    """One receipt for each stream and output over several batches."""
+    whole = combined(lines)
+    batches: Metrics = {name: whole[name] for name in ("first_batch_id", "last_batch_id")}
+    return [
+        Receipt(started_at=started_at, **batches, **_latency(whole, row), **_known(row))
+        for row in whole["rows"]
+    ]
+
+
+def _known(row: Row) -> Metrics:
+    """The columns that a row has."""
+    return {name: _tuples(value) for name, value in row.items() if name in _NAMES}
 
 
 def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _of_period(lines: Sequence[Line], started_at: str) -> list[Receipt]:
-    """One receipt for each stream and output over several batches."""
-    by_name: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
-    for line in lines:
-        for row in line["rows"]:
-            by_name[row["kind"], row["name"]].append(row)
-    batches: Metrics = {
-        "first_batch_id": lines[0]["batch_id"],
-        "last_batch_id": lines[-1]["batch_id"],
-        "started_at": started_at,
-    }
-    latency = _latency(lines)
-    return [
-        Receipt(**batches, name=name, **_total(rows), **(latency if kind == OUTPUT else {}))
-        for (kind, name), rows in by_name.items()
-    ]
-
-
-def _total(rows: Sequence[Row]) -> Metrics:
-    """What adds up over batches, of one stream or output."""
-    modes = {row["mode"] for row in rows}
-    found: Metrics = {
-        "kind": rows[-1]["kind"],
-        "mode": ESTIMATED if ESTIMATED in modes else SUBSET if SUBSET in modes else EXACT,
-        "complete": all(row["complete"] for row in rows),
-        **{name: sum(row.get(name) or 0 for row in rows) for name in _SUMMED},
-        "shed_reasons": {
-            reason: sum(row["shed_reasons"].get(reason, 0) for row in rows)
-            for reason in rows[-1]["shed_reasons"]
-        },
-        # Batches of a long burst repeat the same warning: the last one is enough.
-        "warnings": next((_tuples(one) for row in reversed(rows) if (one := row.get("warnings"))), ()),
-    }
-    return found | (_total_output(rows) if rows[-1]["kind"] == OUTPUT else _total_stream(found))
-
-
-def _total_stream(sums: Row) -> Metrics:
-    return {"loss_ratio": sums["rows_shed"] / sums["rows_offered"] if sums["rows_offered"] else 0.0}
-
-
-def _total_output(rows: Sequence[Row]) -> Metrics:
-    written = [row["rows_written"] for row in rows]
-    recall = _recall(rows)
-    lost = loss_ratio(rows) if recall.get("recall") is None else 1.0 - recall["recall"]
-    return {
-        "rows_written": None if None in written else sum(written),
-        "windows_missing": sum(row["windows_missing"] for row in rows),
-        "windows_closed": _sum_or_none(row.get("windows_closed") for row in rows),
-        "missing_windows": tuple(_tuples(run) for row in rows for run in row["missing_windows"]),
-        "loss_reasons": tuple(sorted({one for row in rows for one in row["loss_reasons"]})),
-        "loss_ratio": lost,
-        **recall,
-        **_repairs(rows),
-    }
-
-
-def _sum_or_none(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def _repairs(rows: Sequence[Row]) -> Metrics:
-    """The final debt, and all that was repaired and written off; empty without repair."""
-    repairs = [row for row in rows if row.get("debt_pairs") is not None]
-    if not repairs:
+def _latency(line: Line, row: Row) -> Metrics:
+    """The latency of an output; empty for streams, and without rows."""
+    latency = line["latency"]
+    if row["kind"] != OUTPUT or latency is None or latency["p50_seconds"] is None:
         return {}
-    return {
-        "debt_pairs": repairs[-1]["debt_pairs"],
-        **{of: sum(row[of] for row in repairs) for of in _PAIRS[1:]},
-    }
-
-
-def _recall(rows: Sequence[Row]) -> Metrics:
-    if all(row["mode"] == EXACT for row in rows):
-        return {"recall": 1.0, "recall_low": 1.0, "recall_high": 1.0}
-    known = [row for row in rows if NO_SAMPLE not in row["loss_reasons"]]
-    if any("estimate" not in row for row in known) or all(row["mode"] == EXACT for row in known):
-        return {}
-    whole = pooled(from_plain(Estimate, row["estimate"]) for row in known)
-    low, high = whole.interval
-    return {"recall": whole.recall, "recall_low": low, "recall_high": high}
-
-
-def _latency(lines: Sequence[Line]) -> Metrics:
-    """The latency of all rows of some batches; empty without rows."""
-    found = [
-        (line["latency"], sum(row["rows_offered"] for row in line["rows"] if row["kind"] != OUTPUT))
-        for line in lines
-        if line["latency"] is not None and line["latency"]["p50_seconds"] is not None
-    ]
-    if not found:
-        return {}
-    if len(found) == 1:
-        return {name: found[0][0][name] for name in _SECONDS}
-    weights = np.array([max(1, rows) for _, rows in found], float)
-    p50, p95, most = (np.array([one[name] for one, _ in found], float) for name in _SECONDS[:3])
-    # Below the median a batch is taken to be as wide as above it.
-    knots = np.stack((np.maximum(0.0, 2 * p50 - p95), p50, p95, most), axis=1)
-    points = np.stack([np.interp(_DEVIATIONS, _KNOWN, one) for one in knots])
-    order = np.argsort(points, axis=None)
-    reached = np.cumsum(np.repeat(weights, _DEVIATIONS.size)[order]) / (weights.sum() * _DEVIATIONS.size)
-    at = [float(points.ravel()[order][np.searchsorted(reached, share - 1e-9)]) for share in (0.5, 0.95)]
-    overdue = [one["overdue_ratio"] for one, _ in found]
-    return {
-        "p50_seconds": at[0],
-        "p95_seconds": at[1],
-        "max_seconds": float(most.max()),
-        "overdue_ratio": None if None in overdue else float(np.average(overdue, weights=weights)),
-    }
+    return {name: latency[name] for name in _SECONDS}

@@ -112,3 +112,13 @@ def test_what_comes_once_after_a_silence_is_not_what_lasts() -> None:
     assert rates[4] == 0
     assert max(rates[:6]) == 100
     assert rates[-1] == pytest.approx(300)
+
+
+def test_idle_triggers_that_were_left_out_do_not_thin_out_the_rows_behind_them() -> None:
+    def rate(begin: int) -> float:
+        arrivals = Arrivals()
+        fed(arrivals, [1000.0] * 5 + [0.0])
+        assert arrivals.is_silent
+        return fed(arrivals, [1000.0], begin)[0].rows
+
+    assert rate(6) == rate(600) == pytest.approx(1000)
