@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, counted, read_files, seconds, start_bounded
 
 import tidegate as tg
+from tidegate.driver.frames.grafts import first_rows
 
 SCHEMA = "ts timestamp, k int, v int"
 ROWS = 400
@@ -251,3 +252,8 @@ def test_one_output_of_files_is_written_by_the_action_itself(spark: SparkSession
     # Behind the last batch nothing was released, so its folder was removed again, or never made.
     filled = {row[0] for row in written.select("batch").distinct().collect()}
     assert {int(path.name.removeprefix("batch=")) for path in Path(out).glob("batch=*")} <= filled | {0}
+
+
+def test_the_first_rows_of_a_frame_are_those_of_each_partition(spark: SparkSession) -> None:
+    frame = first_rows(spark.range(0, 100, 1, 2), 7)
+    assert sorted(row.id for row in frame.collect()) == [*range(7), *range(50, 57)]

@@ -204,11 +204,13 @@ class ReceiptRange:
 
     #: Each batch for itself; else they will be added up, and lines that are added up already may be given.
     by_batch: bool = True
+    #: The first batch that may be given.
     first_batch: int = 0
     #: When a batch must have begun at the earliest.
     since: datetime | None = None
-    #: The newest batches: so many of them, or those that began so long before the newest one.
+    #: The newest batches: so many of them.
     last_batches: int | None = None
+    #: Those that began so long before the newest batch.
     last: timedelta | None = None
 
     def resolved(self, newest: ReceiptLine | None) -> ReceiptRange:

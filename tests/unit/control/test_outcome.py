@@ -97,12 +97,13 @@ def idle(before: Manifest, plan: Plan) -> bool:
 
 def test_a_batch_that_neither_settles_nor_moves_anything_changes_nothing() -> None:
     before, plan = planned(settle_us=0)
-    before = replace(before, settled_us=dict(plan.settle_us))
+    before = replace(before, settled_us=dict(plan.settle_us), late_us=dict(plan.late.next_us))
     assert idle(before, plan)
     cut = Cut(0, 5, (1,), (7,))
     for due in (
         replace(plan, flush=True),
         replace(plan, settle_us=dict.fromkeys(OPERATORS, 1)),
+        replace(plan, late=replace(plan.late, next_us=dict.fromkeys(OPERATORS, 1))),
         replace(plan, routing=dict.fromkeys(OPERATORS, EVEN)),
         replace(plan, rewrites=Rewrites(merges={"near": {"0": (("x", "y"),)}})),
         replace(plan, rewrites=Rewrites(cuts={"near": (cut,)})),
@@ -117,7 +118,7 @@ def test_a_batch_in_which_a_silent_stream_gives_up_its_place_is_due() -> None:
         "a": replace(before.clocks["a"], seen_us=50, watermark_us=45),
         "b": replace(before.clocks["b"], watermark_us=10),
     }
-    before = replace(before, settled_us=dict(plan.settle_us), clocks=heard)
+    before = replace(before, settled_us=dict(plan.settle_us), late_us=dict(plan.late.next_us), clocks=heard)
     silent = {"a": ClockSettings(5, None), "b": ClockSettings(0, 1_000)}
     assert changes_nothing(before, replace(plan, now_us=999), silent, OPERATORS)
     assert not changes_nothing(before, replace(plan, now_us=1_000), silent, OPERATORS)
@@ -127,7 +128,7 @@ def test_debts_are_due_only_where_all_of_them_are_repaired() -> None:
     skipping = Skipping(0.5, ((0.5,), (0.5,)))
     debt = Debt("near", 0, skipping, 0, ((90, 100), (0, -1)), (DebtCell(0, 0, 5, 1.0),))
     before, plan = planned(settle_us=0)
-    before = replace(before, settled_us=dict(plan.settle_us), debts=(debt,))
+    before = replace(before, settled_us=dict(plan.settle_us), late_us=dict(plan.late.next_us), debts=(debt,))
     kept = replace(plan, repair=RepairPlan(bytes_max=10**9))
     assert idle(before, kept)
     assert not idle(before, replace(kept, repair=RepairPlan(bytes_max=10**9, repair_all=True)))

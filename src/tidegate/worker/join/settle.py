@@ -89,6 +89,12 @@ class Settling:
         semi = self.layout.how == "left_semi"
         stored: Sequence[RowRun] = self.task.stored
         new: Sequence[RowRun] = self.task.new
+        # First: these get their bits, so that they do not leave a second time as rows that are settled now.
+        for run in new if completes(self.task.work) else ():
+            if self.layout.preserved[run.side]:
+                rows = self._complete(run)
+                if len(rows):
+                    yield run, rows
         for run in [*stored, *new, *(self.task.borrowed if semi else ())]:
             if semi and run.side == LEFT:
                 rows = _newly_set(run)
@@ -98,11 +104,6 @@ class Settling:
                 continue
             if len(rows):
                 yield run, rows
-        for run in new if completes(self.task.work) else ():
-            if self.layout.preserved[run.side]:
-                rows = self._complete(run)
-                if len(rows):
-                    yield run, rows
 
     def newly_matched(self, pairs: PairReferences) -> NDArray[np.int64]:
         """Left rows of these pairs that had not matched before; sets their bits."""

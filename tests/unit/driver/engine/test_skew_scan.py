@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,32 +19,22 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.key_counts import SideCount
-from tidegate.worker.runtime import key_scan
 from tidegate.worker.runtime.key_scan import KeyScan
 
 SECOND = 1_000_000
 KEYS, ROWS, PARTITIONS, INSTANCES, REACH_SECONDS = 100_000, 60_000, 64, 8, 3
 
 
-def test_a_task_counts_its_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_counts_the_rows_of_each_port_together() -> None:
     codes = np.repeat(np.arange(5) << 59, [30, 9, 8, 7, 1])
     tags, times = np.resize([0, 1, 2], codes.size), np.arange(codes.size)
     times[-1] = BEGINNING_US  # A row without a time.
     sent = pa.RecordBatch.from_pydict({"tag": tags, "time": times, "code": codes})
-    read: list[int] = []
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for at in range(0, codes.size, 10):
-            read.append(at)
-            yield sent.slice(at, 10)
-
-    for most, rows, batches_read in ((1_000, 18, 6), (20, 7, 2), (1, 4, 1)):
-        monkeypatch.setattr(key_scan, "MOST_ROWS", most)
-        read.clear()
-        (report,) = KeyScan(frozenset({0, 1}), PARTITIONS)(batches())
-        seen = _added_up([json.loads(report.column(0)[0].as_py())], {0, 1}, PARTITIONS)
-        assert sum(seen[0].partitions) == rows
-        assert len(read) == batches_read
+    batches = (sent.slice(at, 10) for at in range(0, codes.size, 10))
+    (report,) = KeyScan(frozenset({0, 1}), PARTITIONS)(batches)
+    seen = _added_up([json.loads(report.column(0)[0].as_py())], {0, 1}, PARTITIONS)
+    assert sum(seen[0].partitions) == 18
+    assert seen[0].span_us == (3, 48)
 
 
 def counted(codes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> dict[str, Any]:
