@@ -184,7 +184,7 @@ def test_a_checkpoint_in_use(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_null_times_are_rejected_counted_and_can_be_written(spark: SparkSession, tmp_path: Path) -> None:
     home = Home(spark, tmp_path)
-    add_files(tmp_path / "a", [stream_table([(None, 1, 7, 0), (seconds(2), 1, 8, 0)])])
+    add_files(tmp_path / "a", [stream_table([(None, 1, 7, 0), (seconds(3), 1, 8, 0)])])
     source, rejected = home.stream("a"), Sink()
     query = home.start(
         source.write_to(home.sink, name="all"), source.rejected.write_to(rejected, name="nulls")

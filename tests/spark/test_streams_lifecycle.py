@@ -144,7 +144,7 @@ def test_a_format_that_spark_does_not_have_is_refused_before_anything_starts(
 def test_late_rows_are_counted_and_handed_out_and_refused_rows_too(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    one_row_files(tmp_path / "a", [100, 95, 94.999999, 96])
+    one_row_files(tmp_path / "a", [100, 95.001, 94.999999, 96])
     one_row_files(tmp_path / "b", [100])
     a = source(spark, tmp_path / "a", lateness="5 seconds")
     b = source(spark, tmp_path / "b", lateness="1 hour")
@@ -155,6 +155,7 @@ def test_late_rows_are_counted_and_handed_out_and_refused_rows_too(
         a.filter("n > 0").select("n").write_to(on_time),
         checkpoint=str(tmp_path / "ck"),
         available_now=True,
+        watermark="own",
     )
     assert query.await_termination(PATIENCE_SECONDS)
     assert sorted(joined.rows) == [(0,), (1,)]

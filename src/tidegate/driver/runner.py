@@ -26,6 +26,7 @@ from tidegate.driver.io.read_limits import ReadLimits, before_the_first_batch
 from tidegate.driver.quiet_logs import QuietLogs, mark_jobs, own_thread
 from tidegate.driver.spark_conf import LOCAL_CONF, STREAM_CONF
 from tidegate.driver.streaming_query import StreamingQuery
+from tidegate.errors import StateError
 from tidegate.model.json_values import Metrics
 from tidegate.model.receipts import kept_lines
 from tidegate.observe.logs.query_log import QueryLog
@@ -251,8 +252,17 @@ class _Run:
         try:
             yield
         except Exception as error:
-            ours = failure_of(error, batch, stream_of=self.compiled.stream_of)
+            # A run that has taken the checkpoint over removes files under this one: that is the reason then.
+            ours = self._taken_over() or failure_of(error, batch, stream_of=self.compiled.stream_of)
             raise ours from ours.__cause__
+
+    def _taken_over(self) -> StateError | None:
+        """The error that another run has the checkpoint; None if it has not."""
+        try:
+            self.checkpoint.check()
+        except StateError as lost:
+            return lost
+        return None
 
 
 def _named(writer: DataStreamWriter, name: str | None) -> DataStreamWriter:

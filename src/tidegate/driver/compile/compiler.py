@@ -162,7 +162,9 @@ class _Compiler:
             for number, given in enumerate(reader.node.inputs):
                 node, steps = ports.steps_of(given)
                 if node is operator.node:
-                    rows = ports.apply_steps(shown, steps, operator.name)
+                    rows = ports.apply_steps(
+                        shown, steps, operator.name, timed=self.needs_time(operator.name)
+                    )
                     wanted |= columns_needed(base, reader.needs(number, rows))
         return frozenset(wanted)
 
