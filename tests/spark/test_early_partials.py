@@ -120,3 +120,23 @@ def test_what_only_spark_can_compute_stays_with_it(
     spark: SparkSession, tmp_path: Path, make: Callable[[tg.Stream], Any]
 ) -> None:
     assert not _early(make(_pairs(*_streams(spark, tmp_path))), tmp_path / "state")
+
+
+def test_rows_that_an_output_writes_too_are_staged_and_aggregated(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pairs = _pairs(*_streams(spark, tmp_path))
+    busy = pairs.window("20 seconds", by="b", name="w").agg(n=F.count("*"), most=F.max("a"))
+    flows = {"pairs": pairs, "busy": busy}
+    assert _early(busy, tmp_path / "state")
+    outputs = [
+        flow.write_to("parquet", str(tmp_path / f"out-{name}"), name=name) for name, flow in flows.items()
+    ]
+    with tg.start(*outputs, checkpoint=str(tmp_path / "ck"), available_now=True) as query:
+        query.await_termination()
+    left, right = _rows(spark)
+    wanted = _pairs(tg.stream(left, name="lefts", time="ts"), tg.stream(right, name="rights", time="ts"))
+    found = spark.read.parquet(str(tmp_path / "out-pairs")).where("ts < timestamp_seconds(1767229200)")
+    assert _rounded(found) == _rounded(wanted.to_dataframe())
+    counts = wanted.window("20 seconds", by="b", name="w").agg(n=F.count("*"), most=F.max("a"))
+    assert _rounded(spark.read.parquet(str(tmp_path / "out-busy"))) == _rounded(counts.to_dataframe())
