@@ -158,8 +158,14 @@ class Backpressure:
         hurried = coming + waiting / _DRAIN
         if hurried > fits.deepest:
             hurried = coming
-        # What fits without shedding is let in anyway; expecting less would make the forecast wrong.
-        return min(there, max(hurried, fits.full))
+        # What fits without shedding, and one unit of each stream, is let in anyway; expecting less would make
+        # the forecast wrong.
+        return min(there, max(hurried, fits.full, self._least))
+
+    @property
+    def _least(self) -> float:
+        """Rows in the one unit that each stream may always give, where it has one."""
+        return sum(min(one.per_unit, one.waiting) for one in self._streams.values() if one.limited)
 
     def _allowed(self, coming: float) -> float:
         """The largest number of rows that the user's limits allow."""

@@ -57,6 +57,14 @@ def test_as_much_is_expected_as_is_let_in_because_it_fits() -> None:
     assert intake.wanted(3_000) == 3_000 + 15_000
 
 
+def test_one_unit_of_each_stream_is_expected_however_little_fits() -> None:
+    # A file of 300 rows comes whole: a forecast of 3 rows would find nothing to shed.
+    intake = Backpressure()
+    intake.observe({"a": TakenRows(300, SECOND, 1, 5), "b": TakenRows(200, SECOND, 1, 5)})
+    intake.limits(fits(3, full=3, deepest=6))
+    assert intake.wanted(0) == 500
+
+
 def test_while_rows_wait_and_time_is_spared_more_fits_than_was_learnt() -> None:
     intake = steady(waiting=500)
     intake.limits(fits(3_000))
