@@ -9,6 +9,7 @@ counted_streams.py      whether tasks or Spark count the rows of a stream
 join_columns.py         columns of joins; condition_checks.py: conditions besides equality
 column_pruning.py       which columns joins need not build or store
 nested_columns.py       which fields of nested columns a reader needs
+one_scan.py             one scan for the two inputs of a join
 plain_conditions.py     conditions of joins that tasks can evaluate
 match_columns.py        columns of matches
 windows/                columns of windows, and aggregates as partials

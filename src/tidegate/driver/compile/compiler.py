@@ -29,8 +29,10 @@ from tidegate.driver.compile.graph_checks import (
 )
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
+from tidegate.driver.compile.one_scan import one_scan
 from tidegate.driver.compile.ports import Lanes, Port
 from tidegate.driver.frames.grafts import renewed
+from tidegate.driver.operators.join import JoinOperator
 from tidegate.driver.operators.protocol import Operator
 from tidegate.driver.operators.registry import build
 from tidegate.driver.operators.tap import Entry, PortInput, Tap
@@ -108,6 +110,8 @@ class _Compiler:
             base, _ = ports.steps_of(output.node)
             if compiled.operator_of(base) is None and id(output.node) not in compiled.taps:
                 compiled.taps[id(output.node)] = self._source_tap(output.node)
+        for join in compiled.joins:
+            self._read_in_one_scan(join)
         compiled.shared = shared_streams(compiled)
         compiled.finish()
         for output in compiled.outputs:
@@ -145,6 +149,13 @@ class _Compiler:
             self._wanted[one.name] = wanted
             self.compiled.forget_entries(one)
             operators[place] = self._built(one.node, one.name)
+
+    def _read_in_one_scan(self, join: JoinOperator) -> None:
+        both = one_scan(join.entries)
+        if both is not None:
+            self.compiled.forget_entries(join)
+            self.compiled.entries.append(both)
+            join.both = both
 
     def _read_behind(self, operator: Operator) -> frozenset[str]:
         """The columns of an operator that its readers need."""

@@ -33,9 +33,9 @@ class SkewScan:
 
     def __init__(self, compiled: Compiled, settings: BalanceSettings):
         self._settings = settings
-        #: By join: its two inputs.
+        #: By join that sources feed on both sides.
         self._joins = {
-            join.name: join.inputs
+            join.name: join
             for join in compiled.joins
             if compiled.streaming and all(side.from_source for side in join.inputs)
         }
@@ -47,18 +47,19 @@ class SkewScan:
             for name in balancing.scans_keys_first(self._settings, manifest)
             if name in self._joins
         }
-        sides = [side for both in joins.values() for side in both]
-        frames = [frame for side in sides if side.entry and (frame := batch.scanned(side.entry)) is not None]
+        entries = [entry for join in joins.values() for entry in join.entries]
+        frames = [frame for entry in entries if (frame := batch.scanned(entry)) is not None]
         if not frames:
             return {}
-        tags = {side.port.tag for side in sides}
+        ports_of = {name: tuple(side.port.tag for side in join.inputs) for name, join in joins.items()}
+        tags = {tag for both in ports_of.values() for tag in both}
         counting = KeyScan(frozenset(tags), self._settings.partitions)
         scanned = ports.union([first_rows(frame.select(TAG, TIME, CODE), ROWS) for frame in frames])
         reports = scanned.mapInArrow(counting, f"{REPORT} string").collect()
         seen = _added_up([json.loads(row[REPORT]) for row in reports], tags, self._settings.partitions)
         if any(side.partitions.any() for side in seen.values()):
             self._joins = {}
-        found = {name: (seen[left.port.tag], seen[right.port.tag]) for name, (left, right) in joins.items()}
+        found = {name: (seen[left], seen[right]) for name, (left, right) in ports_of.items()}
         return {name: both for name, both in found.items() if any(side.partitions.any() for side in both)}
 
 

@@ -10,7 +10,7 @@ Spark keeps the identities of a stream's columns in the plan of each batch, whic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar
@@ -30,7 +30,7 @@ def analyzed(frame: DataFrame) -> Any:
 _CLASSES: dict[tuple[int, str], Any] = {}
 
 
-def _java(session: Any, name: str) -> Any:
+def java(session: Any, name: str) -> Any:
     """A class of Java by its full name."""
     key = id(session._jvm), name
     if key not in _CLASSES:
@@ -40,7 +40,7 @@ def _java(session: Any, name: str) -> Any:
 
 def frame_of(plan: Any, session: Any) -> DataFrame:
     """The data frame of a logical plan, in a session."""
-    dataset = _java(session, "org.apache.spark.sql.classic.Dataset")
+    dataset = java(session, "org.apache.spark.sql.classic.Dataset")
     return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)
 
 
@@ -51,7 +51,7 @@ def bounded(frame: DataFrame) -> DataFrame:
     """
     session: Any = frame.sparkSession
     rows = frame._jdf.queryExecution().toRdd()
-    logical = _java(session, "org.apache.spark.sql.execution.LogicalRDD$.MODULE$")
+    logical = java(session, "org.apache.spark.sql.execution.LogicalRDD$.MODULE$")
     return frame_of(logical.fromDataset(rows, frame._jdf, False, False), session)
 
 
@@ -59,8 +59,8 @@ def first_rows(frame: DataFrame, rows: int) -> DataFrame:
     """At most so many rows of each partition, those that come first."""
     session: Any = frame.sparkSession
     catalyst = "org.apache.spark.sql.catalyst"
-    number = _java(session, f"{catalyst}.expressions.Literal$.MODULE$").apply(rows)
-    limit = _java(session, f"{catalyst}.plans.logical.LocalLimit")
+    number = java(session, f"{catalyst}.expressions.Literal$.MODULE$").apply(rows)
+    limit = java(session, f"{catalyst}.plans.logical.LocalLimit")
     return frame_of(limit(number, analyzed(frame)), session)
 
 
@@ -74,25 +74,24 @@ def renewed(frame: DataFrame) -> DataFrame:
 
 def standing_in(original: Any, rows: DataFrame) -> Any:
     """The plan of these rows with the column identities of another plan, whose place it can take."""
-    jvm: Any = rows.sparkSession._jvm
+    session: Any = rows.sparkSession
     plan = analyzed(rows)
-    none, nothing = (_scala(jvm, name) for name in ("None", "collection.immutable.Nil"))
-    columns = nothing
-    pairs = list(zip(java_items(original.output()), java_items(plan.output()), strict=True))
-    for wanted, given in reversed(pairs):
-        expressions = jvm.org.apache.spark.sql.catalyst.expressions
-        same = expressions.Alias(given, wanted.name(), wanted.exprId(), nothing, none, nothing)
-        columns = columns.prepended(same)
-    return jvm.org.apache.spark.sql.catalyst.plans.logical.Project(columns, plan)
+    nothing, none = scala_list(session, []), java(session, "scala.None$.MODULE$")
+    alias = java(session, "org.apache.spark.sql.catalyst.expressions.Alias")
+    columns = [
+        alias(given, wanted.name(), wanted.exprId(), nothing, none, nothing)
+        for wanted, given in zip(java_items(original.output()), java_items(plan.output()), strict=True)
+    ]
+    project = java(session, "org.apache.spark.sql.catalyst.plans.logical.Project")
+    return project(scala_list(session, columns), plan)
 
 
-def _scala(jvm: Any, name: str) -> Any:
-    """An object of Scala's library."""
-    package = jvm.scala
-    *path, last = name.split(".")
-    for one in path:
-        package = getattr(package, one)
-    return getattr(getattr(package, f"{last}$"), "MODULE$")
+def scala_list(session: Any, items: Sequence[Any]) -> Any:
+    """A list of Scala's."""
+    found = java(session, "scala.collection.immutable.Nil$.MODULE$")
+    for item in reversed(items):
+        found = found.prepended(item)
+    return found
 
 
 def holds(plan: Any, session: Any, *patterns: str) -> bool:

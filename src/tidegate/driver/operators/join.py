@@ -91,6 +91,8 @@ class JoinOperator(Operator):
         self.columns = {f.name: f.dataType for f in every if f.name not in (REPORT, CELL)}
         #: With a residual condition between two steps: what the first step returns.
         self.candidates = candidates
+        #: One reader for both inputs, if they come from one stream.
+        self.both: Entry | None = None
 
     # -- called by the compiler -----------------------------------------------------------------------
 
@@ -128,7 +130,8 @@ class JoinOperator(Operator):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        return tuple(side.entry for side in self.inputs if side.entry is not None)
+        apart = (side.entry for side in self.inputs if side.entry is not None)
+        return tuple(apart) if self.both is None else (self.both,)
 
     def needs(self, number: int, rows: DataFrame) -> DataFrame:
         return self.inputs[number].project(rows)
@@ -179,15 +182,12 @@ class JoinOperator(Operator):
         In a union of several operators or passes the number of Spark's task is not the instance, so markers
         carry it.
         """
-        frames = []
+        frames = [rows.port(entry) for entry in self.entries]
         for side in self.inputs:
-            if side.entry is not None:
-                entering = rows.port(side.entry)
-            else:
+            if side.entry is None:
                 upstream = rows.upstream(side.node, timed=True)
-                entering = None if upstream is None else side.project(upstream)
-            if entering is not None:
-                frames.append(entering)
+                frames.append(None if upstream is None else side.project(upstream))
+        frames = [one for one in frames if one is not None]
         if not (frames and rows.one_reader and not rows.again):
             key, lanes = ("markers", self.name, instances), self.inputs[LEFT].lanes
             frames.append(rows.cache.get(key, lambda: _markers(rows.spark, lanes, instances)))
