@@ -28,7 +28,10 @@ def _events(spark: SparkSession, folder: Path) -> tg.Stream:
         )
         rows.coalesce(1).write.parquet(str(folder / "in"))
     return tg.stream(
-        spark.readStream.schema(SCHEMA).parquet(str(folder / "in")), name="events", time="ts", lateness="1 minute"
+        spark.readStream.schema(SCHEMA).parquet(str(folder / "in")),
+        name="events",
+        time="ts",
+        lateness="1 minute",
     )
 
 
@@ -94,7 +97,9 @@ def test_one_scan_gives_the_rows_of_two(
     assert _played(spark, flow, tmp_path / "apart") == together
 
 
-def test_a_costly_source_is_not_kept_for_the_two_inputs_of_one_join(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_costly_source_is_not_kept_for_the_two_inputs_of_one_join(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     (tmp_path / "in").mkdir()
     read = spark.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
     flow = _kinds(tg.stream(read, name="events", time="ts", lateness="1 minute"))

@@ -103,7 +103,8 @@ def _copies(inputs: Sequence[_Input], stream: Any, session: Any) -> DataFrame:
     projections = scala_list(session, [scala_list(session, columns) for columns in lists])
     copies = _plan("Expand", session, projections, scala_list(session, [*shown, taken]), rows)
     return frame_of(
-        _plan("Project", session, scala_list(session, shown), _plan("Filter", session, taken, copies)), session
+        _plan("Project", session, scala_list(session, shown), _plan("Filter", session, taken, copies)),
+        session,
     )
 
 
