@@ -13,6 +13,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 from tidegate.control.balance import balancing
 from tidegate.control.balance.balancing import BalanceSettings
 from tidegate.driver.compile import ports
@@ -53,14 +55,18 @@ class SkewScan:
             return {}
         ports_of = {name: tuple(side.port.tag for side in join.inputs) for name, join in joins.items()}
         tags = {tag for both in ports_of.values() for tag in both}
-        counting = KeyScan(frozenset(tags), self._settings.partitions)
-        scanned = ports.union([first_rows(frame.select(TAG, TIME, CODE), ROWS) for frame in frames])
-        reports = scanned.mapInArrow(counting, f"{REPORT} string").collect()
-        seen = _added_up([json.loads(row[REPORT]) for row in reports], tags, self._settings.partitions)
+        seen = self._counted(frames, tags)
         if any(side.partitions.any() for side in seen.values()):
             self._joins = {}
         found = {name: (seen[left], seen[right]) for name, (left, right) in ports_of.items()}
         return {name: both for name, both in found.items() if any(side.partitions.any() for side in both)}
+
+    def _counted(self, frames: Sequence[DataFrame], tags: set[int]) -> dict[int, SideSeen]:
+        """The one job: the counts by tag."""
+        counting = KeyScan(frozenset(tags), self._settings.partitions)
+        scanned = ports.union([first_rows(frame.select(TAG, TIME, CODE), ROWS) for frame in frames])
+        reports = scanned.mapInArrow(counting, f"{REPORT} string").collect()
+        return _added_up([json.loads(row[REPORT]) for row in reports], tags, self._settings.partitions)
 
 
 def _added_up(

@@ -182,12 +182,12 @@ class JoinOperator(Operator):
         In a union of several operators or passes the number of Spark's task is not the instance, so markers
         carry it.
         """
-        frames = [rows.port(entry) for entry in self.entries]
+        entering = [rows.port(entry) for entry in self.entries]
         for side in self.inputs:
             if side.entry is None:
                 upstream = rows.upstream(side.node, timed=True)
-                frames.append(None if upstream is None else side.project(upstream))
-        frames = [one for one in frames if one is not None]
+                entering.append(None if upstream is None else side.project(upstream))
+        frames = [one for one in entering if one is not None]
         if not (frames and rows.one_reader and not rows.again):
             key, lanes = ("markers", self.name, instances), self.inputs[LEFT].lanes
             frames.append(rows.cache.get(key, lambda: _markers(rows.spark, lanes, instances)))
