@@ -86,7 +86,7 @@ def next_plan(
         flush=decided.flush,
         seed=decided.seed,
         spark_batch=decided.spark_batch,
-        by_row=decided.by_row,
+        shuffles=decided.shuffles,
         balance=decided.balance,
         shed=decided.shed,
         repair=decided.repair,

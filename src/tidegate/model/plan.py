@@ -66,6 +66,16 @@ class LateRows:
 
 
 @dataclass(frozen=True)
+class Shuffles:
+    """How rows reach the tasks of operators with state."""
+
+    #: Windows whose rows are shuffled as they are, because partial aggregation would not make them fewer.
+    by_row: tuple[str, ...] = ()
+    #: One task runs all instances of an operator, without a shuffle: the batch is small.
+    one_task: bool = False
+
+
+@dataclass(frozen=True)
 class PlanDecisions:
     """What the controllers decided for a batch; the plan adds what follows from the last manifest."""
 
@@ -81,7 +91,7 @@ class PlanDecisions:
     routing: Mapping[str, Routing] | None = None
     cuts: Mapping[str, tuple[Cut, ...]] = field(default_factory=dict)
     balance: Mapping[str, Any] = field(default_factory=dict)
-    by_row: tuple[str, ...] = ()
+    shuffles: Shuffles = Shuffles()
     shed: ShedPlan = ShedPlan()
     repair: RepairPlan = RepairPlan()
 
@@ -105,8 +115,7 @@ class Plan:
     awake_us: int = BEGINNING_US
     seed: int = 0
     spark_batch: SparkBatch | None = NO_BATCH_YET
-    #: Windows whose rows are shuffled as they are, because partial aggregation would not make them fewer.
-    by_row: tuple[str, ...] = ()
+    shuffles: Shuffles = Shuffles()
     #: What the routing was made from: where balancing wants rows to lie, and what it remembers.
     balance: Mapping[str, Any] = field(default_factory=dict)
     shed: ShedPlan = ShedPlan()

@@ -43,4 +43,4 @@ def learn(before: Manifest, plan: Plan, reports: Sequence[TaskReport], windows: 
                 r.rows.offered[0] - r.rows.late[0] - r.rows.rejected[0] - r.rows.dropped[0] for r in mine
             )
             ratio[name] = rows / stored
-    return {"ratio": ratio, "by_row": list(plan.by_row)}
+    return {"ratio": ratio, "by_row": list(plan.shuffles.by_row)}

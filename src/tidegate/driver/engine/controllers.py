@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.api.goal import IDLE
-from tidegate.control import batch_size, planning
+from tidegate.control import batch_size, planning, small_batches
 from tidegate.control.actuators import join_shedding, partial_aggregation, stale_rows
 from tidegate.control.balance import balancing
 from tidegate.control.balance.skew_scan import loads_ahead
@@ -34,7 +34,7 @@ from tidegate.model.codec import to_plain
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest, SparkBatch
-from tidegate.model.plan import Plan, PlanDecisions, RepairPlan, ShedPlan
+from tidegate.model.plan import Plan, PlanDecisions, RepairPlan, ShedPlan, Shuffles
 from tidegate.model.progress import OperatorProgress
 from tidegate.model.skip_plan import Skipping
 from tidegate.observe.balance_metrics import balance_metrics
@@ -58,6 +58,8 @@ class Moment:
     cold: bool
     #: The batch of Spark that brings the rows; None: no rows come, and no batch may follow.
     spark_batch: SparkBatch | None
+    #: How much the sources give; None: they do not say.
+    input_bytes: int | None = None
 
 
 class Controllers:
@@ -112,7 +114,10 @@ class Controllers:
             routing=routing,
             cuts=cuts,
             balance=wanted,
-            by_row=partial_aggregation.by_row(manifest, self._plain_windows, self._row_windows),
+            shuffles=Shuffles(
+                partial_aggregation.by_row(manifest, self._plain_windows, self._row_windows),
+                small_batches.in_one_task(manifest, routing, moment.input_bytes),
+            ),
             shed=ShedPlan(
                 skipping,
                 self.matching.sifters(manifest),
@@ -159,6 +164,9 @@ class Controllers:
         if self.settings.goal is not None:
             self._remember(done, self._kept(done, ran, times))
         plain = self._plain_windows
+        ran_seconds = None if done.rows is None else times.seconds.get("run")
+        small = small_batches.learn(done.before, ran_seconds)
+        self._remember(done, {} if small is None else {small_batches.CONTROL: small})
         self._remember(
             done,
             {

@@ -190,7 +190,7 @@ class Engine:
         due = not self.controllers.is_settled(before) or self.controllers.matching.counts_more(before)
         if due or self.checkpoint.plans.read(batch) is not None:
             return None
-        moment = Moment(self._now_us(), self._awake_us, False, self._is_cold, taken)
+        moment = Moment(self._now_us(), self._awake_us, False, self._is_cold, taken, 0)
         plan = self.controllers.plan(batch, before, moment, Timings(), {})
         return plan if changes_nothing(before, plan, self.compiled.clocks, self._operators) else None
 
@@ -277,7 +277,8 @@ class Engine:
         if known is not None:
             refuse_other(known.spark_batch, taken)
             return known
-        moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold, taken)
+        size = 0 if rows is None else rows.size_bytes
+        moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold, taken, size)
         self.jobs.next("initial skew scan")
         with self._times.timed("look"):
             seen = {} if rows is None else self._skew_scan.at(rows, self.manifest)
@@ -447,7 +448,16 @@ class Engine:
             direct = None if rows is None or again else self._staging.direct
             works = self._work_orders.of(plan, before, passing, self.controllers.watching, direct)
             pipes = self._work_orders.pipes(plan, works, direct)
-            one = build_pass(self.compiled, rows, self._session, works, again, self._frame_cache, pipes)
+            one = build_pass(
+                self.compiled,
+                rows,
+                self._session,
+                works,
+                again,
+                self._frame_cache,
+                pipes,
+                plan.shuffles.one_task,
+            )
             if direct is not None and direct not in one.at_rest:
                 gaps = passing.before(direct, self.compiled.outputs[0])
                 one.write = partial(self._write_directly, one, plan, gaps)

@@ -39,10 +39,11 @@ def build_pass(
     again: bool,
     cache: FrameCache,
     pipes: Mapping[str, Pipe],
+    one_task: bool,
 ) -> Pass:
     """Frames for one pass over the rows of a batch (None: no new rows); `again`: more passes may follow."""
     held: list[DataFrame] = []
-    rows = PassInput(compiled, batch, session, again, cache, pipes)
+    rows = PassInput(compiled, batch, session, again, cache, one_task, pipes)
     staging: dict[str, Staged] = {}
     at_rest: dict[str, WorkOrder] = {}
     for operator in compiled.operators:

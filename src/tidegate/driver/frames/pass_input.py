@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import CELL, REPORT, TIME
 from tidegate.worker.runtime.pipe import Pipe, piped
 from tidegate.worker.runtime.task_errors import ArrowFunction
+from tidegate.worker.runtime.task_runner import P, Task, by_instance, in_one_task
 
 if TYPE_CHECKING:
     from tidegate.driver.compile.compiled import Compiled
@@ -38,6 +39,8 @@ class PassInput:
     #: More passes may follow, so tasks identify their instance by markers.
     again: bool
     cache: FrameCache
+    #: One task runs all instances of an operator.
+    one_task: bool = False
     #: By operator whose results go straight on: how.
     pipes: Mapping[str, Pipe] = field(default_factory=dict)
     #: By operator that has run: its results and reports.
@@ -51,6 +54,10 @@ class PassInput:
     def one_reader(self) -> bool:
         """Whether only one operator reads the rows of the batch."""
         return len(self.compiled.operators) == 1 and not self.compiled.taps
+
+    def tasks(self, make: Callable[[P, int, str], Task], work: P) -> ArrowFunction:
+        """The tasks of an operator with instances. `make`: from work order, instance and attempt."""
+        return in_one_task(make, work) if self.one_task else by_instance(make, work, TaskContext.get)
 
     def run(
         self, operator: Operator, placed: DataFrame, function: ArrowFunction, schema: T.StructType

@@ -228,15 +228,15 @@ def _one_row_each(frames: Mapping[str, DataFrame]) -> dict[str, int]:
 
 
 def _sent(pipes: Collection[Pipe]) -> list[str]:
-    """The reports of tasks whose results went straight on, one of each task."""
-    found: dict[tuple[str, int], str] = {}
+    """The reports of tasks whose results went straight on, those of each task once."""
+    found: dict[tuple[str, int], tuple[str, ...]] = {}
     for pipe in pipes:
-        for token, operator, task, text in pipe.reports.value:
+        for token, operator, task, texts in pipe.reports.value:
             if token == pipe.token:
-                found[operator, task] = text
+                found[operator, task] = texts
     for pipe in pipes:
         pipe.reports.value.clear()
-    return list(found.values())
+    return [text for texts in found.values() for text in texts]
 
 
 def _idle_reports(operator: str, work: Any) -> list[TaskReport]:

@@ -94,19 +94,23 @@ class QueryInput:
         branches = java_items(plan.children())
         found: dict[str, Any] = {}
         reading: list[str | None] = []
+        size_bytes: int | None = 0
         for number, (name, branch) in enumerate(zip([*self.streams, None], branches, strict=False)):
             new = _new_sources(branch)
-            reading += [name] * new
+            reading += [name] * len(new)
             if name is None:
                 continue
             if name in self.run_by_spark:
+                size_bytes = None
                 rows = batch.where(F.col(TAG) == F.lit(number)).select(*self._lanes_of[name])
                 found[name] = standing_in(analyzed(self.streams[name]), rows)
             else:
                 found[name] = branch.children().apply(0)
+                if size_bytes is not None:
+                    size_bytes += sum(_size_bytes(leaf) for leaf in new)
         empty = frozenset(self.streams) - self.run_by_spark - set(reading)
         now_ms = execution.offsetSeqMetadata().batchTimestampMs()
-        return StreamPlans(found, empty, now_ms, tuple(reading))
+        return StreamPlans(found, empty, now_ms, tuple(reading), size_bytes)
 
     def count_rows(self, query: Any, given: StreamPlans, rows: Mapping[str, int]) -> None:
         """Add the rows of each stream to Spark's own progress, which sees only what Spark itself reads."""
@@ -142,6 +146,8 @@ class StreamPlans:
     now_ms: int | None = None
     #: The stream of each source with new rows, in Spark's order; None: the heartbeat.
     reading: tuple[str | None, ...] = ()
+    #: How much the sources give, as Spark estimates it; None: not known.
+    size_bytes: int | None = None
 
 
 def is_cheap(frame: DataFrame) -> bool:
@@ -164,10 +170,15 @@ def _is_stateless(plan: Any) -> bool:
     return (kind in _STATELESS or enriches) and all(map(_is_stateless, children))
 
 
-def _new_sources(plan: Any) -> int:
-    """The number of sources of a plan of a batch that have new rows."""
+def _new_sources(plan: Any) -> list[Any]:
+    """The sources of a plan of a batch that have new rows."""
     leaves = [leaf for leaf in java_items(plan.collectLeaves()) if leaf.isStreaming()]
-    return sum(leaf.nodeName() != "LocalRelation" for leaf in leaves)
+    return [leaf for leaf in leaves if leaf.nodeName() != "LocalRelation"]
+
+
+def _size_bytes(leaf: Any) -> int:
+    """The size of what a source gives, of its files for example; of one that does not say it: very large."""
+    return int(leaf.stats().sizeInBytes())
 
 
 def _nodes(plan: Any) -> list[Any]:

@@ -27,16 +27,26 @@ _PLACES, _STORE, _TARGET = ("_tidegate_place_l", "_tidegate_place_r"), "_tidegat
 _SHIFT = 3
 
 
-def routed(rows: DataFrame, work: JoinWork) -> DataFrame:
-    """The rows at the instances that need them."""
+def routed(rows: DataFrame, work: JoinWork, one_task: bool = False) -> DataFrame:
+    """The rows at the instances that need them; `one_task`: see `at_instances`."""
     layout, routing = work.layout, work.state.routing
     if layout.spread:
         every = f"sequence(0, {routing.instances - 1})"
         copies = F.expr(f"explode(if({TAG} = {MARKER}, array(cast({CODE} as int)), {every}))")
-        return _shuffled(rows.select("*", copies.alias(INSTANCE)), routing)
+        return _shuffled(rows.select("*", copies.alias(INSTANCE)), routing, one_task)
     if not routing.scattered:
-        return rows.repartitionById(routing.instances, instance_of(routing, layout.partitions))
-    return _shuffled(_copied(rows, layout, routing), routing)
+        return at_instances(rows, instance_of(routing, layout.partitions), routing, one_task)
+    return _shuffled(_copied(rows, layout, routing), routing, one_task)
+
+
+def at_instances(rows: DataFrame, instance: Column, routing: Routing, one_task: bool) -> DataFrame:
+    """Each row at this instance.
+
+    `one_task`: they stay together, and INSTANCE says where each belongs (`task_runner.in_one_task`).
+    """
+    if one_task:
+        return rows.coalesce(1).withColumn(INSTANCE, instance)
+    return rows.repartitionById(routing.instances, instance)
 
 
 def instance_of(routing: Routing, partitions: int) -> Column:
@@ -47,7 +57,9 @@ def instance_of(routing: Routing, partitions: int) -> Column:
     return F.expr(f"if({TAG} = {MARKER}, cast({CODE} as int), get({owners}, {place}))")
 
 
-def _shuffled(copied: DataFrame, routing: Routing) -> DataFrame:
+def _shuffled(copied: DataFrame, routing: Routing, one_task: bool) -> DataFrame:
+    if one_task:
+        return copied.coalesce(1)
     return copied.repartitionById(routing.instances, F.col(INSTANCE)).drop(INSTANCE)
 
 

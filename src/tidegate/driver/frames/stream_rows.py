@@ -106,6 +106,11 @@ class StreamRows:
         """Whether a source has given the batch anything new, whatever the user's frames leave of it."""
         return any(self._given.reading)
 
+    @property
+    def size_bytes(self) -> int | None:
+        """How much the sources give to the batch, as far as Spark knows; None: it does not."""
+        return self._given.size_bytes
+
     def has_rows(self, stream: str) -> bool:
         """Whether the sources of a stream have new rows."""
         return stream not in self._given.empty

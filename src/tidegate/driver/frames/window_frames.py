@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -23,7 +23,7 @@ from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames.drop_frames import in_gap
 from tidegate.driver.frames.frame_cache import FrameCache
-from tidegate.driver.frames.routing_frames import instance_of
+from tidegate.driver.frames.routing_frames import at_instances, instance_of
 from tidegate.driver.frames.sample_frames import left_out_sql, share_sql
 from tidegate.driver.frames.stream_rows import FrontDrop
 from tidegate.driver.sql_text import data, distinguished
@@ -46,39 +46,52 @@ from tidegate.worker.runtime.layout import (
 from tidegate.worker.window.work import DROPPED, LATE, ON_TIME, REJECTED, WindowWork
 
 if TYPE_CHECKING:
+    from tidegate.driver.frames.pass_input import PassInput
     from tidegate.driver.operators.window import WindowOperator
 
 #: Distinguishes the second code of a group from the first.
 _SALT = 977
 
 
-def partials(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
+def partials(taken: DataFrame, window: WindowOperator, work: WindowWork, rows: PassInput) -> DataFrame:
     """The partials of the rows at their instances, with a marker for every instance."""
     single = _single(work)
-    made = (_of_rows if single else _added_up)(rows, window, work, cache)
-    return routed_partials(made, window, work, cache, "rows" if single else "panes")
+    # In one partition, Spark aggregates without a shuffle.
+    taken = taken.coalesce(1) if rows.one_task else taken
+    made = (_of_rows if single else _added_up)(taken, window, work, rows.cache)
+    return routed_partials(made, window, work, rows, "rows" if single else "panes")
 
 
 def routed_partials(
-    made: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache, kind: str
+    made: DataFrame, window: WindowOperator, work: WindowWork, rows: PassInput, kind: str
 ) -> DataFrame:
     """Partials (or rows) at their instances; `kind` distinguishes those with other columns."""
-    shape = (work.layout.operator, kind)
+    shape, cache = (work.layout.operator, kind), rows.cache
     placed = made.select("*", *cache.get(("codes", *shape), lambda: _codes(made, window)))
     instances = work.state.routing.instances
-    markers = cache.get(("markers", *shape, instances), lambda: _markers(placed, instances))
-    return placed.unionByName(markers).repartitionById(
-        work.state.routing.instances, instance_of(work.state.routing, work.layout.partitions)
-    )
+    if not rows.one_task:
+        placed = placed.unionByName(
+            cache.get(("markers", *shape, instances), lambda: _markers(placed, instances))
+        )
+    return _at_instances(placed, work, rows)
 
 
-def only_markers(spark: SparkSession, window: WindowOperator, work: WindowWork) -> DataFrame:
+def only_markers(window: WindowOperator, work: WindowWork, rows: PassInput) -> DataFrame:
     """The input of a pass without rows, which only closes windows."""
     kinds = {TAG: T.ShortType(), CODE: T.LongType(), ROWS: T.LongType(), CHECK: T.LongType()}
-    empty = spark.createDataFrame([], T.StructType([T.StructField(*one) for one in kinds.items()]))
-    return _markers(empty, work.state.routing.instances).repartitionById(
-        work.state.routing.instances, instance_of(work.state.routing, work.layout.partitions)
-    )
+    instances = work.state.routing.instances
+
+    def made() -> DataFrame:
+        empty = rows.spark.createDataFrame([], T.StructType([T.StructField(*one) for one in kinds.items()]))
+        return _markers(empty, instances)
+
+    shape = ("only markers", work.layout.operator, instances)
+    return _at_instances(rows.cache.get(shape, made), work, rows)
+
+
+def _at_instances(placed: DataFrame, work: WindowWork, rows: PassInput) -> DataFrame:
+    routing = work.state.routing
+    return at_instances(placed, instance_of(routing, work.layout.partitions), routing, rows.one_task)
 
 
 def dropped_in_front(work: WindowWork) -> FrontDrop | None:

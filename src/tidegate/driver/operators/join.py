@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -60,7 +59,6 @@ from tidegate.worker.runtime.layout import (
     SideLayout,
 )
 from tidegate.worker.runtime.state_order import StateOrder
-from tidegate.worker.runtime.task_runner import by_instance
 
 
 class JoinOperator(Operator):
@@ -160,13 +158,13 @@ class JoinOperator(Operator):
         )
 
     def frame(self, rows: PassInput, work: JoinWork) -> DataFrame:
-        """One shuffle by instance number, then the kernels."""
-        placed = routed(self._entering(rows, work.state.routing.instances), work)
+        """One shuffle by instance number, or none if one task runs all instances, then the kernels."""
+        entering = self._entering(rows, work.state.routing.instances)
         if self.candidates is not None:
-            return residual_frames.judged(placed, self, work)
+            return residual_frames.judged(routed(entering, work), self, work)
+        placed = routed(entering, work, rows.one_task)
         schema = self.schema if work.stage_root is None else REPORTS
-        tasks = by_instance(JoinInstance, work, TaskContext.get)
-        return rows.run(self, placed, tasks, schema)
+        return rows.run(self, placed, rows.tasks(JoinInstance, work), schema)
 
     def is_due(self, work: JoinWork) -> bool:
         return work.state.changes_state or bool(work.repairs)
@@ -188,7 +186,8 @@ class JoinOperator(Operator):
                 upstream = rows.upstream(side.node, timed=True)
                 entering.append(None if upstream is None else side.project(upstream))
         frames = [one for one in entering if one is not None]
-        if not (frames and rows.one_reader and not rows.again):
+        known = rows.one_task and self.candidates is None
+        if not (frames and (known or (rows.one_reader and not rows.again))):
             key, lanes = ("markers", self.name, instances), self.inputs[LEFT].lanes
             frames.append(rows.cache.get(key, lambda: _markers(rows.spark, lanes, instances)))
         return ports.union(frames)

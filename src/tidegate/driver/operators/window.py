@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
@@ -41,7 +40,7 @@ from tidegate.window.estimate.strata import NOTHING_LEFT_OUT
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 from tidegate.worker.runtime.layout import TIME, WindowLayout
 from tidegate.worker.runtime.pipe import Pipe
-from tidegate.worker.runtime.task_runner import Task, by_instance
+from tidegate.worker.runtime.task_runner import Task
 from tidegate.worker.window.early_partials import EarlyPartials
 from tidegate.worker.window.task import WindowInstance
 from tidegate.worker.window.work import WindowWork
@@ -119,7 +118,7 @@ class WindowOperator(Operator):
             state=order.state(name),
             late_before_us=late_before_us,
             newest_us=order.newest_us(self.layout.stream, plan),
-            by_row=name in plan.by_row,
+            by_row=name in plan.shuffles.by_row,
             gaps=order.passing.into(feeding[0], name, late_before_us),
             kept=order.passing.out_of(name),
             shares=None if sampling is None else tuple(sampling["shares"]),
@@ -135,14 +134,13 @@ class WindowOperator(Operator):
         if taken is not None:
             rows.dropped[self.name] = drop_counts(work)
         if early is not None:
-            placed = routed_partials(early, self, work, rows.cache, "early")
+            placed = routed_partials(early, self, work, rows, "early")
         elif taken is not None:
-            placed = partials(taken, self, work, rows.cache)
+            placed = partials(taken, self, work, rows)
         else:
-            placed = only_markers(rows.spark, self, work)
+            placed = only_markers(self, work, rows)
         schema = self.schema if work.stage_root is None else REPORTS
-        tasks = by_instance(self._tasks(), work, TaskContext.get)
-        return rows.run(self, placed, tasks, schema)
+        return rows.run(self, placed, rows.tasks(self._tasks(), work), schema)
 
     def onward(self, work: Any) -> EarlyPartials | None:
         """What the tasks in front make of their rows in this batch; None: the rows themselves are needed."""

@@ -25,8 +25,8 @@ from tidegate.worker.runtime.stage_file import Kept, StageWriter
 from tidegate.worker.runtime.task_errors import ArrowFunction, guarded
 from tidegate.worker.runtime.task_runner import Context, attempt, partition_of
 
-#: A pass, an operator, the number of one of its tasks, and its report.
-Sent = tuple[str, str, int, str]
+#: A pass, an operator, the number of one of its tasks, and its reports: one of each instance that it ran.
+Sent = tuple[str, str, int, tuple[str, ...]]
 
 
 class Rows(Protocol):
@@ -97,8 +97,9 @@ def piped(function: ArrowFunction, pipe: Pipe, context: Context) -> ArrowFunctio
         staged = path if stage is not None and stage.close() else None
         tasks, matches = reports_in(texts)
         reports: list[TaskReport | MatchReport] = [*tasks, *matches]
-        for one in reports:
-            text = report_text(replace(one, staged=staged))
-            pipe.reports.add([(pipe.token, pipe.operator, partition_of(context()), text)])
+        # The file has the rows of all instances, and is named once.
+        named = [replace(one, staged=None if number else staged) for number, one in enumerate(reports)]
+        sent = tuple(map(report_text, named))
+        pipe.reports.add([(pipe.token, pipe.operator, partition_of(context()), sent)])
 
     return guarded(pipe.operator, run)

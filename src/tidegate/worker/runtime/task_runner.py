@@ -11,16 +11,16 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.worker.runtime.garbage import LOADED_OBJECTS
-from tidegate.worker.runtime.layout import CODE, MARKER, TAG
+from tidegate.worker.runtime.layout import CODE, INSTANCE, MARKER, TAG
 from tidegate.worker.runtime.portions import held
 from tidegate.worker.runtime.stage_file import Kept
-from tidegate.worker.runtime.state_order import for_instance
+from tidegate.worker.runtime.state_order import StateOrder, for_instance
 from tidegate.worker.runtime.task_errors import ArrowFunction, guarded
 
 
@@ -70,7 +70,17 @@ class Laid(Protocol):
     def layout(self) -> Named: ...
 
 
+class Placed(Laid, Protocol):
+    """A work order of an operator with instances."""
+
+    @property
+    def state(self) -> StateOrder:
+        """What the batch asks of its state."""
+        ...
+
+
 W = TypeVar("W", bound=Laid)
+P = TypeVar("P", bound=Placed)
 #: Gives the context of the running task; None outside of Spark.
 Context = Callable[[], SparkTask | None]
 
@@ -87,6 +97,26 @@ def by_instance(make: Callable[[W, int, str], Task], work: W, context: Context) 
         return task.run(received.popleft() for _ in range(len(received)))
 
     return guarded(work.layout.operator, run)
+
+
+def in_one_task(make: Callable[[P, int, str], Task], work: P) -> ArrowFunction:
+    """All instances of an operator, one after the other; INSTANCE says which row is whose."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        LOADED_OBJECTS.keep()
+        received = held(batches)
+        for instance in range(work.state.routing.instances):
+            task = make(for_instance(work, instance), instance, attempt())
+            yield from task.run(_rows_of(received, instance))
+
+    return guarded(work.layout.operator, run)
+
+
+def _rows_of(received: Iterable[pa.RecordBatch], instance: int) -> Iterator[pa.RecordBatch]:
+    for batch in received:
+        mine = batch.column(INSTANCE).to_numpy() == instance
+        if mine.any():
+            yield cast(pa.RecordBatch, batch.drop_columns([INSTANCE]).filter(pa.array(mine)))
 
 
 def by_partition(make: Callable[[W, int, str], Task], work: W, context: Context) -> ArrowFunction:

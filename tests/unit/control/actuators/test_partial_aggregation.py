@@ -5,7 +5,7 @@ from dataclasses import replace
 from tidegate.control.actuators.partial_aggregation import CONTROL, by_row, learn
 from tidegate.control.planning import first_manifest, next_plan
 from tidegate.model.manifest import Manifest
-from tidegate.model.plan import PlanDecisions
+from tidegate.model.plan import PlanDecisions, Shuffles
 from tidegate.model.reports import SideRows, TaskReport, WorkCounts
 
 
@@ -15,7 +15,9 @@ def report(rows: int, stored: int, late: int = 0) -> TaskReport:
 
 
 def after(manifest: Manifest, rows: int, stored: int, late: int = 0) -> Manifest:
-    plan = next_plan(manifest.batch + 1, manifest, {}, 0, PlanDecisions(by_row=by_row(manifest, ["window1"])))
+    plan = next_plan(
+        manifest.batch + 1, manifest, {}, 0, PlanDecisions(shuffles=Shuffles(by_row(manifest, ["window1"])))
+    )
     learnt = learn(manifest, plan, [report(rows, stored, late)], ["window1"])
     return replace(manifest, batch=manifest.batch + 1, control={CONTROL: learnt})
 

@@ -1,0 +1,69 @@
+"""Small batches run in one task, without a shuffle, and give the same rows, receipts and state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files
+from tests.spark.test_stream_input import a_file, a_stream
+
+import tidegate as tg
+from tidegate.control import small_batches
+from tidegate.state.checkpoint import Checkpoint
+
+FILES = 4
+
+
+def flow(spark: SparkSession, folder: Path, near: Sink, most: Sink) -> list[tg.Output]:
+    """A join, windows over it, and windows over these; the join has an output too."""
+    rows = a_stream(spark, folder)
+    asked, given = rows.filter("v % 3 = 0"), rows.filter("v % 3 = 1").with_column_renamed("v", "w")
+    pairs = asked.join(given, on="k", within="1 second", how="left", name="near")
+    counts = pairs.window("5 seconds", by="k", name="counts").agg(n=F.count("w"), last=F.max("v"))
+    largest = counts.window("10 seconds", name="most").agg(most=F.max("n"))
+    return [pairs.select("k", "v", "w").write_to(near, name="near"), largest.write_to(most, name="most")]
+
+
+def ran(spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch, together: bool) -> dict[str, Any]:
+    """Results and receipts; `together`: each batch after the first in one task."""
+    monkeypatch.setattr(small_batches, "RUN_SECONDS_MAX", 1e9 if together else -1.0)
+    near, most = Sink(), Sink()
+    add_files(home / "in", [a_file(number) for number in range(FILES)])
+    outputs = flow(spark, home / "in", near, most)
+    settings: dict[str, Any] = {"available_now": True, "partitions": 4}
+    query = tg.start(*outputs, name=home.name, checkpoint=str(home / "ck"), **settings)
+    assert query.await_termination(PATIENCE_SECONDS)
+    checkpoint = Checkpoint(str(home / "ck"))
+    plans = [checkpoint.plans.read(batch) for batch in range(1, FILES)]
+    assert {plan.shuffles.one_task for plan in plans if plan is not None} == {together}
+    receipts = query.receipts(by="total")
+    stages = [stages_of(spark, home.name, batch) for batch in range(1, FILES)]
+    query.stop()
+    return {"near": near.counted, "most": most.counted, "receipts": receipts, "stages": stages}
+
+
+def stages_of(spark: SparkSession, query: str, batch: int) -> int:
+    """The stages of the action of a batch."""
+    jobs: Any = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    found = [jobs.apply(number) for number in range(jobs.size())]
+    texts = [(str(job.description().getOrElse(None)), int(job.stageIds().size())) for job in found]
+    mine = [count for text, count in texts if text == f"{query} batch {batch}: near, counts, most"]
+    assert len(mine) == 1, texts
+    return mine[0]
+
+
+def test_a_flow_of_three_operators_runs_in_one_stage_with_the_same_results(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shuffled = ran(spark, tmp_path / "shuffled", monkeypatch, together=False)
+    together = ran(spark, tmp_path / "together", monkeypatch, together=True)
+    assert together["near"] == shuffled["near"]
+    assert together["most"] == shuffled["most"]
+    assert sum(together["near"].values()) > 100
+    assert together["receipts"].to_dict() == shuffled["receipts"].to_dict()
+    assert together["stages"] == [1] * (FILES - 1)
+    assert min(shuffled["stages"]) > 1
