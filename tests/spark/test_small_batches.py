@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -41,9 +42,15 @@ def ran(spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch, togeth
     plans = [checkpoint.plans.read(batch) for batch in range(1, FILES)]
     assert {plan.shuffles.one_task for plan in plans if plan is not None} == {together}
     receipts = query.receipts(by="total")
+    timed = [name for name in receipts.columns if name.endswith(("_seconds", "_at"))]
     stages = [stages_of(spark, home.name, batch) for batch in range(1, FILES)]
     query.stop()
-    return {"near": near.counted, "most": most.counted, "receipts": receipts, "stages": stages}
+    return {
+        "near": near.counted,
+        "most": most.counted,
+        "receipts": receipts.drop(columns=timed),
+        "stages": stages,
+    }
 
 
 def stages_of(spark: SparkSession, query: str, batch: int) -> int:
@@ -64,6 +71,6 @@ def test_a_flow_of_three_operators_runs_in_one_stage_with_the_same_results(
     assert together["near"] == shuffled["near"]
     assert together["most"] == shuffled["most"]
     assert sum(together["near"].values()) > 100
-    assert together["receipts"].to_dict() == shuffled["receipts"].to_dict()
+    pd.testing.assert_frame_equal(together["receipts"], shuffled["receipts"])
     assert together["stages"] == [1] * (FILES - 1)
     assert min(shuffled["stages"]) > 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -33,7 +33,7 @@ class Work:
 class Echo:
     """Returns its rows, and a last row with its instance."""
 
-    attempts: set[str] = set()
+    attempts: ClassVar[set[str]] = set()
 
     def __init__(self, work: Any, instance: int, attempt: str):
         self.instance = instance
