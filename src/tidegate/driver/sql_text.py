@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +39,36 @@ def distinguished(values: Sequence[tuple[str, T.DataType]]) -> str:
     if len(values) == 1 and not isinstance(values[0][1], _NESTED):
         return values[0][0]
     return ", ".join(one for value, kind in values for one in _marked(value, kind, 0))
+
+
+def lot(seed: int, batch: int, columns: Sequence[tuple[str, T.DataType]]) -> str:
+    """A whole number in [0, 2^53) per row: a hash of its time, these columns, the batch and the seed.
+
+    It decides the fate of a row, so that a replay decides the same. Rows that are equal in all of this share
+    it: nothing else distinguishes them that Spark promises to be the same in a replay. Columns that nothing
+    reads are left out, because reading them would cost more than they distinguish.
+    """
+    values = [_hashable(value, kind) for value, kind in columns]
+    return f"shiftrightunsigned(xxhash64({seed}L, {data(batch, 'bigint')}, {', '.join([TIME, *values])}), 11)"
+
+
+def at_share(share: float) -> str:
+    """The least lot beyond this share of all rows, exact; data to the compiled code.
+
+    Spark compares doubles by a call that handles NaN, and whole numbers at less cost.
+    """
+    return data(beyond(share), "bigint")
+
+
+def beyond(share: float) -> int:
+    """The least 53-bit number that is, times 2^-53, not below the share."""
+    return math.ceil(share * 2.0**53)
+
+
+def _hashable(value: str, kind: T.DataType) -> str:
+    """A value that Spark hashes: maps and variants have no hash, so their text stands in for them."""
+    text = kind.json()
+    return f"to_json(struct({value}))" if '"map"' in text or '"variant"' in text else value
 
 
 _NESTED = (T.ArrayType, T.StructType, T.MapType, T.VariantType)

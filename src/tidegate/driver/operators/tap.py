@@ -9,9 +9,10 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 
 from tidegate.api.nodes import Node
+from tidegate.driver.compile.column_pruning import blank_frame, columns_needed
 from tidegate.driver.compile.nested_columns import NestedColumns, nested_columns
 from tidegate.driver.compile.ports import Lanes, Port
-from tidegate.driver.frames.grafts import Graft
+from tidegate.driver.frames.grafts import Graft, analyzed, frame_of, standing_in
 
 
 @dataclass(eq=False)
@@ -36,6 +37,15 @@ class Entry:
     @cached_property
     def graft(self) -> Graft:
         return Graft(self.make(), self.timed)
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The columns that it reads of its one stream."""
+        ((place, timed),) = self.timed.items()
+        fields = {field.name: field.dataType for field in timed.schema.fields}
+        blank = blank_frame(timed.sparkSession, fields)
+        plan = self.graft.on({place: standing_in(analyzed(timed), blank)})
+        return columns_needed(blank, frame_of(plan, timed.sparkSession))
 
     @cached_property
     def nested(self) -> NestedColumns | None:
