@@ -22,10 +22,9 @@ from pyspark.sql import functions as F
 
 from tidegate.control.latency import QUANTILE_STEPS
 from tidegate.driver.compile import ports
-from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames.grafts import analyzed, at_time, bounded, frame_of, standing_in
 from tidegate.driver.frames.query_input import StreamPlans
-from tidegate.driver.sql_text import at_share, data, lot
+from tidegate.driver.sql_text import data, lot, lot_limit
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import TIME
 
@@ -62,11 +61,11 @@ class Draw:
         """SQL: whether a row is not kept. `read`: the columns that are read of it; None: all."""
         names = Counter(name.lower() for name in frame.columns)
         columns = [
-            (quoted(field.name), field.dataType)
+            field
             for field in frame.schema.fields
             if field.name != TIME and names[field.name.lower()] == 1 and (read is None or field.name in read)
         ]
-        return f"{lot(self.seed, self.batch, columns)} >= {at_share(self.share)}"
+        return f"{lot(self.seed, self.batch, columns)} >= {data(lot_limit(self.share), 'bigint')}"
 
 
 @dataclass(frozen=True)
