@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds, start_bounded
 
 import tidegate as tg
+from tidegate.driver.compile.compiler import compile_flow
 
 SCHEMA = "ts timestamp, k int, id bigint, tags map<string, int>"
 GOAL = tg.Goal(latency="1 hour")
@@ -230,3 +231,14 @@ def test_a_replay_drops_the_same_rows(spark: SparkSession, tmp_path: Path) -> No
     assert len(seen[1]) == 2
     assert seen[1][0] == seen[1][1]
     assert seen[1][0]
+
+
+def test_the_draw_reads_no_column_that_nothing_else_reads(spark: SparkSession, tmp_path: Path) -> None:
+    for side, name in enumerate(("a", "b")):
+        add_files(tmp_path / name, [table(side, 0)])
+    a, b = (stream(spark, tmp_path / name) for name in ("a", "b"))
+    flow = a.with_column("n", F.expr("id + 1")).join(b, on="k", within="1 second").select("n")
+    (join,) = compile_flow([flow.write_to("noop", name="out")], 4).joins
+    for entry in join.entries:
+        assert {"k", "id"} <= entry.reads
+        assert "tags" not in entry.reads
