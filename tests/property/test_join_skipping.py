@@ -17,6 +17,7 @@ from tests.oracle.plain_join import Condition, PlainJoin
 from tests.oracle.stories import WITHIN, Story, stories
 
 from tidegate.join.selective.reach import ages_of
+from tidegate.join.within import Within
 from tidegate.model.reports import TaskReport
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US
@@ -49,7 +50,6 @@ def skippings(draw: st.DrawFn, within: Condition) -> Skipping:
         shares=(left, right),
         explore_share=draw(st.sampled_from([0.0, 0.3, 1.0])),
         explore_depth=draw(st.sampled_from([0.1, 0.5, 1.0])),
-        keep_share=draw(st.sampled_from([1.0, 1.0, 0.5])),
         fresh_us=(draw(FRESH), draw(FRESH)),
         forget_us=(draw(st.sampled_from([BEGINNING_US, BEGINNING_US, 0])), BEGINNING_US),
         filled_us=(draw(st.integers(-40, 60)), draw(st.integers(-40, 60))),
@@ -62,9 +62,12 @@ def nothing_skipped(within: Condition) -> Skipping:
 
 
 def played(
-    data: st.DataObject, join: PlainJoin, story: Story, plans: list[Skipping]
+    data: st.DataObject, join: PlainJoin, story: Story, plans: list[Skipping], order: int = 1
 ) -> tuple[Counter[Flat], list[TaskReport]]:
-    """The story on any number of instances between which partitions move, some batches run twice."""
+    """The story on any number of instances between which partitions move, some batches run twice.
+
+    `order`: -1: the rows of a batch arrive the other way round.
+    """
     partitions = data.draw(st.integers(1, 9))
     engine = PlainEngine([join], story.lateness, partitions=partitions, instances=1)
     for batch, skipping in zip(story.batches, plans, strict=True):
@@ -73,7 +76,8 @@ def played(
         table = data.draw(st.lists(owner, min_size=partitions, max_size=partitions))
         engine.reroute("join1", instances, table)
         attempts = data.draw(st.sampled_from([1, 1, 2]))
-        engine.run(batch, attempts=attempts, skipping={"join1": skipping})
+        rows = {stream: some[::order] for stream, some in batch.items()}
+        engine.run(rows, attempts=attempts, skipping={"join1": skipping})
     emitted, reports = engine.emitted["join1"], engine.reports
     engine.close()
     return emitted, reports
@@ -90,9 +94,27 @@ def test_what_is_found_is_a_subset_and_depends_on_the_plan_alone(data: st.DataOb
     story = data.draw(stories(ordered=True))
     plans = [data.draw(skippings(within)) for _ in story.batches]
     once, _ = played(data, join_of(how, within), story, plans)
-    again, _ = played(data, join_of(how, within), story, plans)
+    again, _ = played(data, join_of(how, within), story, plans, order=-1)
     assert once == again
     assert once <= exact(story, within, how)
+
+
+@pytest.mark.parametrize("values", [1, 7, 40])
+def test_rows_of_one_key_and_time_explore_apart_in_whatever_order_they_arrive(values: int) -> None:
+    within = Within(-40, 40)
+    ages = [ages_of(within, side).count for side in (0, 1)]
+    exploring = Skipping(0.5, ((0.0,) * ages[0], (0.0,) * ages[1]), explore_share=0.5)
+    rows = [(5, number % 2, number % values, 0) for number in range(80)]
+    found = []
+    for order in (1, -1):
+        engine = PlainEngine([join_of("inner", within)], {"a": 100, "b": 100}, partitions=4, instances=2)
+        engine.run({"a": [], "b": rows[::order]}, skipping={"join1": exploring})
+        engine.run({"a": rows[::order], "b": []}, skipping={"join1": exploring})
+        found.append(engine.emitted["join1"])
+        engine.close()
+    assert found[0] == found[1]
+    # Each row that explores finds the forty of its key.
+    assert 0.3 < found[0].total() / (80 * 40) < 0.7
 
 
 @given(st.data())

@@ -37,11 +37,11 @@ def random_tree(rng: np.random.Generator, regions: int) -> Regions:
     return Regions(domain, axis.astype(np.int32), at.astype(np.float64), children)
 
 
-def work_of(sifter: Sifter) -> MatchWork:
+def work_of(sifter: Sifter, batch: int = 0) -> MatchWork:
     class Nobody:
         value: Any = None
 
-    return MatchWork(MatchLayout("match1", "s", sifter.axes, b""), Nobody(), 0, sifter=sifter, seed=11)
+    return MatchWork(MatchLayout("match1", "s", sifter.axes, b""), Nobody(), batch, sifter=sifter, seed=11)
 
 
 @pytest.mark.parametrize("regions", [20, 150])
@@ -63,8 +63,7 @@ def test_spark_drops_exactly_the_rows_that_numpy_would_drop(spark: SparkSession,
     )
     kept = {row["i"] for row in sifted(rows, work_of(sifter)).collect()}
 
-    mixed = "cast(x as double) + 0.6180339887498949D * cast(n as double)"
-    found = rows.select(F.expr(f"xxhash64({TIME} ^ 11L, {mixed}, kind)")).collect()
+    found = rows.select(F.expr(f"xxhash64(11L, 0L, {TIME}, i, x, n, kind)")).collect()
     hashed = np.array([row[0] for row in found], np.int64)
     cells = {"bus": 0.0, "it's": 1.0, "tram": 2.0, "ferry": 3.0, None: np.nan}
     columns = [

@@ -234,3 +234,34 @@ def test_rows_go_in_front_of_a_join_only_if_no_kept_window_can_need_their_pairs(
         sum(o["dropped"]) for p in query.telemetry for o in p["operators"] if o["operator"] == "left_right_k"
     ]
     assert sum(dropped) > 100
+
+
+@pytest.mark.parametrize("approximate", [False, True], ids=["dropped windows", "estimated ones"])
+def test_rows_dropped_between_operators_are_counted_where_the_action_writes_the_output(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approximate: bool
+) -> None:
+    monkeypatch.setattr(
+        "tidegate.control.actuators.partial_aggregation.by_row",
+        lambda manifest, windows, always: tuple(windows),
+    )
+    whole = rows_table(1500, 150, 2)
+    add_files(tmp_path / "in", [whole.slice(i, 250) for i in range(0, 1500, 250)])
+    rides = tg.stream(
+        read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides", lateness="1 second"
+    )
+    if approximate:
+        counts = rides.window("2 seconds", by="k", approximate=True, name="last").agg(n=F.count("*"))
+    else:
+        counts = rides.window("1 second", by="k").agg(n=F.count("*"))
+        counts = counts.window("4 seconds", name="last").agg(n=F.sum("n"))
+    out = str(tmp_path / "out")
+    query = start_bounded(
+        counts.write_to("json", out, max_gap=None if approximate else 6),
+        checkpoint=str(tmp_path / "ck"),
+        goal=GOAL,
+        shed=SHED,
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    told = [one for progress in query.telemetry for one in progress["operators"]]
+    assert sum(sum(one["dropped"]) for one in told) > 100
+    assert spark.read.json(out).count() > 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +39,34 @@ def distinguished(values: Sequence[tuple[str, T.DataType]]) -> str:
     if len(values) == 1 and not isinstance(values[0][1], _NESTED):
         return values[0][0]
     return ", ".join(one for value, kind in values for one in _marked(value, kind, 0))
+
+
+def lot_bits(seed: int, batch: int, columns: Sequence[T.StructField]) -> str:
+    """64 bits that decide the fate of a row: a hash of its time, these columns, the batch and the seed.
+
+    A replay decides the same. Rows that are equal in all of this share their fate: nothing else distinguishes
+    them that Spark promises to be the same in a replay. (The place of a row in its task depends on how files
+    are split, which depends on the number of cores.) Columns that nothing reads should be left out, because
+    reading them would cost more than they distinguish.
+    """
+    values = [_hashable(field) for field in columns]
+    return f"xxhash64({', '.join([f'{seed}L', data(batch, 'bigint'), TIME, *values])})"
+
+
+def lot(seed: int, batch: int, columns: Sequence[T.StructField]) -> str:
+    """The same as a whole number in [0, 2^53), which Spark compares at less cost than a double."""
+    return f"shiftrightunsigned({lot_bits(seed, batch, columns)}, 11)"
+
+
+def lot_limit(share: float) -> int:
+    """The number of lots that a share of all rows has, rounded up: lots below it make up this share."""
+    return math.ceil(share * 2.0**53)
+
+
+def _hashable(field: T.StructField) -> str:
+    """A column that Spark hashes: maps and variants have no hash, so their text stands in for them."""
+    name, kind = quoted(field.name), field.dataType.json()
+    return f"to_json(struct({name}))" if '"map"' in kind or '"variant"' in kind else name
 
 
 _NESTED = (T.ArrayType, T.StructType, T.MapType, T.VariantType)

@@ -19,7 +19,7 @@ class Skipping:
     #: Share of rows that probe a part of every basic window, to learn what others miss; and that part.
     explore_share: float = 0.0
     explore_depth: float = 1.0
-    #: Rows that enter the join at all.
+    #: Rows that enter the join at all; Spark drops the others in front of it.
     keep_share: float = 1.0
     #: Per side: new rows below this time are stale and do not enter.
     fresh_us: tuple[int, int] = (BEGINNING_US, BEGINNING_US)

@@ -14,7 +14,8 @@ An option is a list of breakpoints. Each has a level, the part of every operator
 times the output's weight, is the common unit of loss.
 
 Guarantee: lost shares and remaining effort are convex in the level, as far as the learnt values are right:
-cells, regions and windows are shed in the order of value per cost.
+cells, regions and windows are shed in the order of value per cost. Only a random drop in front of a join
+saves more by the first rows than by the last.
 """
 
 from __future__ import annotations
@@ -112,11 +113,19 @@ def cells_option(
 
 
 def rate_option(
-    point: str, outputs: Mapping[str, float], bend: float, behind: Mapping[str, float] | None = None
+    point: str,
+    outputs: Mapping[str, float],
+    bend: float,
+    behind: Mapping[str, float] | None = None,
+    drops_rows: bool = False,
 ) -> ShedOption:
-    """A join known only by its rate: a probe ratio r finds r ** bend of the matches."""
+    """A join known only by its rate: a probe ratio r finds r ** bend of the matches.
+
+    `drops_rows`: the share √r of the rows enters, so that handling and storing them costs less, too.
+    """
     levels = np.geomspace(1.0, FRACTION_MIN, _STEPS)
-    return _join(point, outputs, levels, levels ** min(1.0, bend), behind or {})
+    rows = np.sqrt(levels) if drops_rows else None
+    return _join(point, outputs, levels, levels ** min(1.0, bend), behind or {}, rows)
 
 
 def regions_option(
@@ -201,9 +210,10 @@ def _join(
     levels: NDArray[np.float64],
     left: NDArray[np.float64],
     behind: Mapping[str, float],
+    rows: NDArray[np.float64] | None = None,
 ) -> ShedOption:
-    # Every row is stored, whatever is skipped.
-    own = np.stack([np.ones_like(levels), levels, left, levels], axis=1)
+    # Every row is stored, whatever is skipped, unless rows are dropped.
+    own = np.stack([np.ones_like(levels) if rows is None else rows, levels, left, levels], axis=1)
     return ShedOption(point, levels, {point: own, **_less(left, behind)}, _shares(1 - left, outputs))
 
 

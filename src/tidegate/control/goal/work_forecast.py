@@ -46,6 +46,7 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
 from tidegate.model.times import LEFT, RIGHT
+from tidegate.policies import RandomDrop
 from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropWindowNode
 
 if TYPE_CHECKING:
@@ -65,10 +66,12 @@ class Foreseen:
     name: str = ""
     #: If rows choose by content, a probe ratio r finds r ** bend of the matches.
     bend: float | None = None
+    #: Rows are dropped in front of the join, and not stored.
+    drops_rows: bool = False
 
     def option(self, outputs: Mapping[str, float], behind: Mapping[str, float]) -> ShedOption:
         if self.values is None or self.bend is not None:
-            return rate_option(self.name, outputs, self.bend or 1.0, behind)
+            return rate_option(self.name, outputs, self.bend or 1.0, behind, self.drops_rows)
         return cells_option(self.name, outputs, self.values, self.work, behind)
 
 
@@ -82,7 +85,7 @@ def foreseen(
     growth: float,
 ) -> dict[str, Foreseen]:
     """By join that may skip work: the next batch without shedding."""
-    found = {}
+    found, drops_rows = {}, isinstance(settings.shed.policy, RandomDrop)
     for name in settings.joins:
         shape = JoinShape(operators[name])
         rows = [offered_to(reports, name, side) for side in (LEFT, RIGHT)]
@@ -99,7 +102,7 @@ def foreseen(
         read = sum(report.state.bytes_read for report in mine)
         effort = Effort(growth * sum(rows), float(work.sum()), outputs, growth * read)
         bend = bend_after(before, plan, reports, name) if name in settings.by_content else None
-        found[name] = Foreseen(effort, values, work, both, name, bend)
+        found[name] = Foreseen(effort, values, work, both, name, bend, drops_rows)
     return found
 
 

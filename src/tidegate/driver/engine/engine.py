@@ -447,6 +447,11 @@ class Engine:
             passing = self.controllers.dropping.passing(plan)
             direct = None if rows is None or again else self._staging.direct
             works = self._work_orders.of(plan, before, passing, self.controllers.watching, direct)
+            if direct is not None and any(
+                one.counts_rows(works[one.name]) for one in self.compiled.operators
+            ):
+                direct = None
+                works = self._work_orders.of(plan, before, passing, self.controllers.watching)
             pipes = self._work_orders.pipes(plan, works, direct)
             one = build_pass(
                 self.compiled,

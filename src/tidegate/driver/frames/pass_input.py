@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -47,8 +47,8 @@ class PassInput:
     results: dict[str, DataFrame] = field(default_factory=dict)
     #: By window aggregate: partials that the tasks in front of it made.
     partials: dict[str, DataFrame] = field(default_factory=dict)
-    #: By operator: the names of Spark's counts of its rows that reach no task.
-    dropped: dict[str, list[str]] = field(default_factory=dict)
+    #: By operator and side: the names of Spark's counts of its rows that reach no task.
+    dropped: dict[tuple[str, int], list[str]] = field(default_factory=dict)
 
     @property
     def one_reader(self) -> bool:
@@ -73,19 +73,13 @@ class PassInput:
             self.partials[reader.name] = results
         return results
 
-    def port(self, entry: Entry) -> DataFrame | None:
+    def port(self, entry: Entry, fronts: Sequence[FrontDrop] = ()) -> DataFrame | None:
         """Rows that enter an operator in its own layout; None if there are no new ones."""
-        return None if self.batch is None else self.batch.new(entry)
+        return None if self.batch is None else self.batch.new(entry, fronts)
 
-    def entering(
-        self,
-        tap: Tap,
-        usable_only: bool = False,
-        front: FrontDrop | None = None,
-        behind: Step | None = None,
-    ) -> DataFrame | None:
+    def entering(self, tap: Tap, usable_only: bool = False, behind: Step | None = None) -> DataFrame | None:
         """Rows of a tap with the columns of its stream and their time, including late ones; None in a pass
-        without new rows. `front`, `behind`: what it drops in front of its steps, and behind them."""
+        without new rows. `behind`: what it drops behind its steps."""
         if self.batch is None:
             return None
         usable = f"{TIME} != {BEGINNING_US}L"
@@ -94,7 +88,7 @@ class PassInput:
             rows = rows.where(usable) if usable_only else rows
             return rows if behind is None else behind(rows)
 
-        return self.batch.entry(tap.entry, front, chosen)
+        return self.batch.entry(tap.entry, (), chosen)
 
     def upstream(self, node: Node, timed: bool = False, front: FrontDrop | None = None) -> DataFrame | None:
         """The rows of an operator behind its stateless steps; None if it has none in this pass.

@@ -26,7 +26,7 @@ from tidegate.driver.sql_text import data
 from tidegate.model.graph import Reader
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, Observed, TaskReport, reports_in
-from tidegate.model.times import BEGINNING_US
+from tidegate.model.times import BEGINNING_US, LEFT
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.worker.runtime.layout import CELL, REPAIRED, REPORT, TIME
 from tidegate.worker.runtime.pipe import Pipe
@@ -68,8 +68,8 @@ class Pass:
     held: list[DataFrame]
     #: By operator whose tasks stage its results. Spark persists all other results.
     staging: Mapping[str, Staged] = field(default_factory=dict)
-    #: By window aggregate: the names of Spark's counts of its rows that reach no task.
-    dropped: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    #: By operator and side: the names of Spark's counts of its rows that reach no task.
+    dropped: Mapping[tuple[str, int], Sequence[str]] = field(default_factory=dict)
     #: By operator whose results go straight on: how.
     pipes: Mapping[str, Pipe] = field(default_factory=dict)
     #: Operators that have nothing to do in this pass.
@@ -92,9 +92,9 @@ class Pass:
         stateful, matches = reports_in([*texts, *_sent(self.pipes.values())])
         for name, work in self.at_rest.items():
             stateful += _idle_reports(name, work)
-        for name, counts in self.dropped.items():
+        for (name, side), counts in self.dropped.items():
             for rows in observed.dropped_rows(counts, self.batch, whole):
-                stateful = _with_dropped(stateful, name, rows)
+                stateful = _with_dropped(stateful, name, side, rows)
         reports: list[TaskReport | MatchReport] = [*stateful, *matches]
         for name, one in self.staging.items():
             files = [report.staged for report in reports if report.operator == name]
@@ -199,16 +199,20 @@ class Pass:
                 os.remove(file)
 
 
-def _with_dropped(reports: list[TaskReport], operator: str, dropped: Observed) -> list[TaskReport]:
+def _with_dropped(reports: list[TaskReport], operator: str, side: int, dropped: Observed) -> list[TaskReport]:
     """Rows dropped in front of an operator are added to the report of its first instance."""
+
+    def changed(pair: tuple[Any, Any], value: Any) -> tuple[Any, Any]:
+        return (value, pair[1]) if side == LEFT else (pair[0], value)
+
     return [
         replace(
             report,
             rows=replace(
                 report.rows,
-                offered=(report.rows.offered[0] + dropped.offered, 0),
-                dropped=(report.rows.dropped[0] + dropped.offered, 0),
-                seen_us=(_newest(report.rows.seen_us[0], dropped.seen_us), None),
+                offered=changed(report.rows.offered, report.rows.offered[side] + dropped.offered),
+                dropped=changed(report.rows.dropped, report.rows.dropped[side] + dropped.offered),
+                seen_us=changed(report.rows.seen_us, _newest(report.rows.seen_us[side], dropped.seen_us)),
             ),
         )
         if report.operator == operator and not report.instance

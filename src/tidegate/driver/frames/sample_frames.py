@@ -22,8 +22,7 @@ from tidegate.control.actuators.sampling import EstimateSettings
 from tidegate.control.goal import goal_loop
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.driver.compile.join_columns import visible
-from tidegate.driver.compile.keys import quoted
-from tidegate.driver.sql_text import data, distinguished, literal
+from tidegate.driver.sql_text import literal, lot
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
@@ -32,9 +31,6 @@ from tidegate.model.reports import TaskReport
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.estimate.strata import STRATA
 from tidegate.worker.runtime.layout import SHARE, TIME
-
-#: 2^-53, as in `sift/filter/decision.py`.
-_UNIT = "1.1102230246251565E-16D"
 
 
 def share_sql(shares: Sequence[float], code: str) -> str:
@@ -46,9 +42,7 @@ def share_sql(shares: Sequence[float], code: str) -> str:
 
 def left_out_sql(rows: DataFrame, seed: int, batch: int) -> str:
     """Whether a row that is kept with probability SHARE is dropped."""
-    columns = [(quoted(field.name), field.dataType) for field in visible(rows)]
-    hashed = f"xxhash64({seed}L, {data(batch, 'bigint')}, {TIME}, {distinguished(columns)})"
-    return f"{SHARE} < 1D AND shiftrightunsigned({hashed}, 11) * {_UNIT} >= {SHARE}"
+    return f"{SHARE} < 1D AND {lot(seed, batch, visible(rows))} >= {SHARE} * {2.0**53!r}D"
 
 
 class Estimating:

@@ -2,8 +2,8 @@
 
 `sift/filter/lookup.py` finds a row's region and `sift/filter/decision.py` decides by a hash; this module does
 both in SQL. Thresholds are data to the compiled code, so new ones need no compilation. One number u in [0, 1)
-per row comes from a hash of its time and of the columns that define regions. With a sample share σ and the
-threshold d of its region, a row
+per row comes from a hash of the whole row (`sql_text.lot`). With a sample share σ and the threshold d of its
+region, a row
 
     is a sample     if u >= 1 − σ          marked, so that the server can measure what is offered
     passes          if u >= d · (1 − σ)    all samples, and the share 1 − d of the others
@@ -14,44 +14,51 @@ a call that handles NaN.
 Rows without coordinates (null or NaN on an axis) pass, because their worth is unknown. Late rows and rows too
 far ahead pass too: the tasks count and drop them.
 
-Guarantee: the decision depends only on the row's time, these columns, the sifter and the seed, so a replay
-drops the same rows. Rows with equal values there (numbers: up to the last bits of a weighted sum) are kept or
-dropped together.
+Guarantee: the decision depends only on the row, the batch, the sifter and the seed, so a replay drops the
+same rows. Of a row, the columns that the user's steps compute are left out, unless they define regions: so
+Spark can drop rows in front of the steps. Rows of a batch that are equal in all others share their fate.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Collection
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.match_columns import coordinate_sql
-from tidegate.driver.sql_text import data, literal
-from tidegate.sift.filter.decision import UNIT
+from tidegate.driver.sql_text import data, literal, lot, lot_bits, lot_limit
 from tidegate.sift.filter.lookup import AxisTable, Lookup
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.regions import Regions
 from tidegate.worker.match.task import MatchWork, scaled
 from tidegate.worker.runtime.layout import HASH, SAMPLE, TIME
 
-#: Weights of numbers in a hash: powers of φ, which no ratio of common numbers is close to.
-_GOLDEN = 0.6180339887498949
 #: The most regions for nested conditions: 100 are as slow as tables, several hundred exceed the limits of the
 #: code generator.
 TREE_MAX = 64
 
 
-def sifted(rows: DataFrame, work: MatchWork) -> DataFrame:
-    """The rows that pass, each with SAMPLE, and with HASH if the tasks must decide."""
+def sifted(rows: DataFrame, work: MatchWork, known: Collection[str] | None = None) -> DataFrame:
+    """The rows that pass, each with SAMPLE, and with HASH if the tasks must decide.
+
+    `known`: the columns that are there before the user's steps; None: all.
+    """
     sifter = work.sifter
     assert sifter is not None
     lookup = Lookup.of(sifter.regions)
-    chance = f"shiftrightunsigned({_hash(sifter, work.seed)}, 11)"
-    sample = F.expr(f"{chance} >= {data(_whole(1 - sifter.sample_share), 'bigint')}")
+    drawn_by = [
+        field
+        for field in visible(rows)
+        if known is None or field.name in known or field.name in sifter.columns
+    ]
+    chance = lot(work.seed, work.batch, drawn_by)
+    sample = F.expr(f"{chance} >= {data(lot_limit(1 - sifter.sample_share), 'bigint')}")
     if lookup.exact_walk:
-        return rows.withColumn(HASH, F.expr(_hash(sifter, work.seed))).withColumn(SAMPLE, sample)
+        bits = F.expr(lot_bits(work.seed, work.batch, drawn_by))
+        return rows.withColumn(HASH, bits).withColumn(SAMPLE, sample)
     coordinates = [coordinate_sql(axis) for axis in sifter.axes]
     nowhere = " OR ".join(f"isnull({x}) OR isnan({x})" for x in coordinates)
     refused = f"{TIME} < {data(work.late_before_us, 'bigint')}"
@@ -67,7 +74,7 @@ def _threshold(sifter: Sifter, lookup: Lookup, coordinates: list[str]) -> str:
     a compilation. Many regions are found in tables, because the conditions would be too long for Spark's code
     generator.
     """
-    limits = [_whole(threshold) for threshold in scaled(sifter)]
+    limits = [lot_limit(threshold) for threshold in scaled(sifter)]
     if sifter.regions.count <= TREE_MAX:
         return f"get({literal(limits, 'array<bigint>')}, {_walk(sifter.regions, coordinates)})"
     thresholds = literal([limits[region] for region in lookup.cells], "array<bigint>")
@@ -83,14 +90,6 @@ def _walk(regions: Regions, coordinates: list[str], node: int = 0) -> str:
     return f"if({coordinates[regions.axis[node]]} < {float(regions.at[node])!r}D, {below}, {above})"
 
 
-def _hash(sifter: Sifter, seed: int) -> str:
-    """64 bits of a row's time and coordinates. Arguments cost time, so numbers are summed by weight φ^-k."""
-    numbers = [coordinate_sql(axis) for axis in sifter.axes if axis.kind != "category"]
-    mixed = " + ".join(f"{_GOLDEN**power!r}D * {x}" for power, x in enumerate(numbers))
-    others = [quoted(axis.column) for axis in sifter.axes if axis.kind == "category"]
-    return f"xxhash64({', '.join([f'{TIME} ^ {seed}L', *([mixed] if mixed else []), *others])})"
-
-
 def _rank(x: str, table: AxisTable) -> str:
     """The number of cuts at or below a coordinate, times the stride of the axis."""
     if not len(table.cuts):
@@ -101,11 +100,6 @@ def _rank(x: str, table: AxisTable) -> str:
     cuts = literal([cut for cut in table.cuts.tolist() if cut == cut], "array<double>")
     steps = "".join(f" + if({x} >= get({cuts}, {base} + {step}), 1, 0)" for step in range(table.steps))
     return f"({base}{steps}) * {data(table.stride, 'int')}"
-
-
-def _whole(share: float) -> int:
-    """The smallest 53-bit integer that is, times 2^-53, at least the share; exact."""
-    return math.ceil(share / UNIT)
 
 
 def marked(rows: DataFrame, mark: str) -> DataFrame:

@@ -11,7 +11,8 @@ the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from tidegate.control.latency import QUANTILE_STEPS
 from tidegate.driver.compile import ports
 from tidegate.driver.frames.grafts import analyzed, at_time, bounded, frame_of, standing_in
 from tidegate.driver.frames.query_input import StreamPlans
-from tidegate.driver.sql_text import data
+from tidegate.driver.sql_text import data, lot, lot_limit
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import TIME
 
@@ -49,20 +50,44 @@ def available_count(stream: str) -> str:
 
 
 @dataclass(frozen=True)
+class Draw:
+    """Keeps a share of rows, by a hash of the row: see `sql_text.lot`."""
+
+    share: float
+    seed: int
+    batch: int
+
+    def loses(self, frame: DataFrame, read: Collection[str] | None) -> str:
+        """SQL: whether a row is not kept. `read`: the columns that are read of it; None: all."""
+        names = Counter(name.lower() for name in frame.columns)
+        columns = [
+            field
+            for field in frame.schema.fields
+            if field.name != TIME and names[field.name.lower()] == 1 and (read is None or field.name in read)
+        ]
+        return f"{lot(self.seed, self.batch, columns)} >= {data(lot_limit(self.share), 'bigint')}"
+
+
+@dataclass(frozen=True)
 class FrontDrop:
     """Rows that a reader drops in front of its steps; Spark counts them there."""
 
     #: The name of the count.
     counted_as: str
-    #: SQL over the time of a row: whether it is dropped, and whether its time is usable.
+    #: SQL over the time of a row: whether it may be dropped, and whether its time is usable.
     dropped: str
     usable: str
+    #: Which of these rows are dropped; None: all.
+    draw: Draw | None = None
+    #: They are dropped behind the steps, because one reader serves two inputs.
+    behind: bool = False
 
-    def of(self, frame: DataFrame) -> DataFrame:
-        """The rows that are left."""
-        rows = F.count_if(F.expr(self.dropped)).alias(ROWS)
+    def of(self, frame: DataFrame, read: Collection[str] | None = None) -> DataFrame:
+        """The rows that are left. `read`: the columns of the frame that the reader needs; None: all."""
+        lost = self.dropped if self.draw is None else f"({self.dropped} AND {self.draw.loses(frame, read)})"
+        rows = F.count_if(F.expr(lost)).alias(ROWS)
         seen = F.max(F.when(F.expr(self.usable), F.col(TIME))).alias(SEEN)
-        return frame.observe(self.counted_as, rows, seen).where(f"NOT coalesce({self.dropped}, false)")
+        return frame.observe(self.counted_as, rows, seen).where(f"NOT coalesce({lost}, false)")
 
 
 class StreamRows:
@@ -88,17 +113,17 @@ class StreamRows:
         """From here on rows are read under this plan."""
         self._plan = plan
 
-    def new(self, entry: Entry, front: FrontDrop | None = None) -> DataFrame | None:
-        """The rows of a reader; None if its streams have none. `front`: what it drops before its steps."""
-        return None if self._is_empty(entry) else self.entry(entry, front)
+    def new(self, entry: Entry, fronts: Sequence[FrontDrop] = ()) -> DataFrame | None:
+        """The rows of a reader; None if its streams have none. `fronts`: what it drops, and counts."""
+        return None if self._is_empty(entry) else self.entry(entry, fronts)
 
-    def entry(self, entry: Entry, front: FrontDrop | None = None, behind: Step | None = None) -> DataFrame:
+    def entry(self, entry: Entry, fronts: Sequence[FrontDrop] = (), behind: Step | None = None) -> DataFrame:
         """The same; a frame without rows if its streams have none.
 
         `behind`: a filter behind the steps. Spark moves it in front of those that leave its columns alone.
         """
         if id(entry) not in self._entered:
-            self._entered[id(entry)] = self._made(entry, front, behind)
+            self._entered[id(entry)] = self._made(entry, fronts, behind)
         return self._entered[id(entry)]
 
     @property
@@ -161,20 +186,24 @@ class StreamRows:
     def _is_empty(self, entry: Entry) -> bool:
         return not any(map(self.has_rows, entry.streams))
 
-    def _made(self, entry: Entry, front: FrontDrop | None, behind: Step | None) -> DataFrame:
-        names = [] if front is None else [front.counted_as]
+    def _made(self, entry: Entry, fronts: Sequence[FrontDrop], behind: Step | None) -> DataFrame:
+        names = [front.counted_as for front in fronts]
         bases: dict[str, DataFrame] = {}
         for stream in entry.streams:
             frame, counted = self._base(stream, entry)
             names += counted
             if entry.usable_only and stream in self._compiled.observed:
                 frame = frame.where(self.usable(stream))
-            bases[stream] = frame if front is None else front.of(frame)
+            for front in fronts:
+                frame = frame if front.behind else front.of(frame, self._reads(entry, front))
+            bases[stream] = frame
         plans = {place: _plan_at(place, entry, bases) for place in entry.timed}
         rows = frame_of(self._on_top(entry, plans), self.session)
         if entry.counted_as is not None:
             rows = rows.observe(entry.counted_as, F.count(F.lit(1)).alias(ROWS))
             names.append(entry.counted_as)
+        for front in fronts:
+            rows = front.of(rows) if front.behind else rows
         rows = rows if behind is None else behind(rows)
         self._publishes(rows, names)
         return bounded(rows)
@@ -193,6 +222,10 @@ class StreamRows:
             for stream in entry.streams
         )
         return None if whole else entry.nested
+
+    def _reads(self, entry: Entry, front: FrontDrop) -> Collection[str] | None:
+        """The columns that a reader reads of its stream, by which rows are drawn; None: all there are."""
+        return None if front.draw is None or self._nested(entry) is not None else entry.reads
 
     def _publishes(self, frame: DataFrame, names: list[str]) -> None:
         self._observing.update(dict.fromkeys(names, frame._jdf.queryExecution()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
+from zlib import crc32
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -37,9 +38,10 @@ from tidegate.driver.compile.ports import Lanes, Port
 from tidegate.driver.frames import residual_frames
 from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.frames.routing_frames import routed
+from tidegate.driver.frames.stream_rows import Draw, FrontDrop
 from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
 from tidegate.driver.operators.tap import Entry, PortInput
-from tidegate.driver.sql_text import condition
+from tidegate.driver.sql_text import condition, data
 from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -53,6 +55,7 @@ from tidegate.worker.runtime.layout import (
     MARKER,
     REPAIRED,
     REPORT,
+    TAG,
     TIME,
     Comparison,
     JoinLayout,
@@ -159,7 +162,7 @@ class JoinOperator(Operator):
 
     def frame(self, rows: PassInput, work: JoinWork) -> DataFrame:
         """One shuffle by instance number, or none if one task runs all instances, then the kernels."""
-        entering = self._entering(rows, work.state.routing.instances)
+        entering = self._entering(rows, work)
         if self.candidates is not None:
             return residual_frames.judged(routed(entering, work), self, work)
         placed = routed(entering, work, rows.one_task)
@@ -169,28 +172,56 @@ class JoinOperator(Operator):
     def is_due(self, work: JoinWork) -> bool:
         return work.state.changes_state or bool(work.repairs)
 
+    def counts_rows(self, work: JoinWork) -> bool:
+        return any(self.inputs[s].entry is None and random_drop(work, s) is not None for s in (LEFT, RIGHT))
+
     def shown(self, results: DataFrame) -> DataFrame:
         if self.is_plain or self.candidates is not None:
             return results
         return results.where(condition(self.where))
 
-    def _entering(self, rows: PassInput, instances: int) -> DataFrame:
-        """All rows that enter the join in this pass, in the shared layout.
+    def _entering(self, rows: PassInput, work: JoinWork) -> DataFrame:
+        """All rows that enter the join in this pass, in the shared layout, but those that it drops at random.
 
         In a union of several operators or passes the number of Spark's task is not the instance, so markers
         carry it.
         """
-        entering = [rows.port(entry) for entry in self.entries]
-        for side in self.inputs:
-            if side.entry is None:
-                upstream = rows.upstream(side.node, timed=True)
-                entering.append(None if upstream is None else side.project(upstream))
-        frames = [one for one in entering if one is not None]
+        instances = work.state.routing.instances
+        frames = [*self._from_both(rows, work)] if self.both is not None else []
+        for side in (LEFT, RIGHT) if self.both is None else ():
+            front = random_drop(work, side)
+            entered = self._from_side(rows, side, front)
+            if entered is None:
+                continue
+            frames.append(entered)
+            if front is not None:
+                rows.dropped[self.name, side] = [front.counted_as]
         known = rows.one_task and self.candidates is None
         if not (frames and (known or (rows.one_reader and not rows.again))):
             key, lanes = ("markers", self.name, instances), self.inputs[LEFT].lanes
             frames.append(rows.cache.get(key, lambda: _markers(rows.spark, lanes, instances)))
         return ports.union(frames)
+
+    def _from_side(self, rows: PassInput, side: int, front: FrontDrop | None) -> DataFrame | None:
+        """The rows of one input; None if it has none. `front`: what is dropped, as early as possible."""
+        given = self.inputs[side]
+        if given.entry is not None:
+            return rows.port(given.entry, () if front is None else (front,))
+        upstream = rows.upstream(given.node, timed=True)
+        if upstream is None:
+            return None
+        projected = given.project(upstream)
+        return projected if front is None else front.of(projected)
+
+    def _from_both(self, rows: PassInput, work: JoinWork) -> Iterator[DataFrame]:
+        """The rows of both inputs, read in one scan; its steps are cheap, so rows are dropped behind them."""
+        assert self.both is not None
+        drops = {side: random_drop(work, side, tagged=True) for side in (LEFT, RIGHT)}
+        fronts = {side: front for side, front in drops.items() if front is not None}
+        entered = rows.port(self.both, tuple(fronts.values()))
+        if entered is not None:
+            rows.dropped.update({(self.name, side): [one.counted_as] for side, one in fronts.items()})
+            yield entered
 
     # -- called by sinks ------------------------------------------------------------------------------
 
@@ -298,6 +329,27 @@ def _input(
 
 def _side(port: Port) -> SideLayout:
     return SideLayout(port.tag, port.stream, port.columns, port.lanes)
+
+
+def random_drop(work: JoinWork, side: int, tagged: bool = False) -> FrontDrop | None:
+    """The rows of a side that a random drop does not let in; None: it lets all in.
+
+    `tagged`: rows of both sides come together, in the layout of the join. Late, stale and unusable rows are
+    let in, because tasks count them as such.
+    """
+    skipping, layout = work.skipping, work.layout
+    if skipping is None or skipping.keep_share >= 1:
+        return None
+    usable = f"{TIME} != {BEGINNING_US}L AND {TIME} <= {data(work.newest_us[side], 'bigint')}"
+    if tagged:
+        tag = layout.sides[side].tag
+        usable += f" AND {TAG} IN ({tag}, {tag + 1})"
+    since_us = max(work.late_before_us[side], skipping.fresh_us[side])
+    dropped = f"({usable} AND {TIME} >= {data(since_us, 'bigint')})"
+    # The two inputs draw apart, also where they read one stream; so do two joins.
+    seed = crc32(f"{work.seed} {layout.operator} {side}".encode())
+    draw = Draw(skipping.keep_share, seed, work.state.batch)
+    return FrontDrop(f"random drop of {layout.operator} {side}", dropped, f"({usable})", draw, tagged)
 
 
 def _markers(session: SparkSession, lanes: Lanes, instances: int) -> DataFrame:

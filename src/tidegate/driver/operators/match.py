@@ -95,7 +95,8 @@ class MatchOperator(Operator):
             if work.sifter is None:
                 return tried
             mark = self.node.sample_column
-            return sifted(tried, work) if mark is None else marked(tried, mark)
+            known = None if self.tap is None else self.tap.entry.passed_on
+            return sifted(tried, work, known) if mark is None else marked(tried, mark)
 
         if self.tap is None:
             tried = rows.upstream(self.node.parent)

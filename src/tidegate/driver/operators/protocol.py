@@ -189,6 +189,13 @@ class Operator(ABC):
         """Whether its tasks have anything to do in a pass in which no row reaches it."""
         return True
 
+    def counts_rows(self, work: Any) -> bool:
+        """Whether Spark counts rows that it drops between readers of streams and the tasks of this operator.
+
+        The action must collect the reports then, because these counts come with them.
+        """
+        return False
+
     def shown(self, results: DataFrame) -> DataFrame:
         """The results that pass the condition behind the operator."""
         return results

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from tidegate.api.nodes import Node
+from tidegate.driver.compile.column_pruning import blank_frame, columns_needed
 from tidegate.driver.compile.nested_columns import NestedColumns, nested_columns
 from tidegate.driver.compile.ports import Lanes, Port
-from tidegate.driver.frames.grafts import Graft
+from tidegate.driver.frames.grafts import Graft, analyzed, frame_of, standing_in
+from tidegate.driver.java_collections import java_items
 
 
 @dataclass(eq=False)
@@ -38,12 +41,31 @@ class Entry:
         return Graft(self.make(), self.timed)
 
     @cached_property
+    def reads(self) -> frozenset[str]:
+        """The columns that it reads of its one stream."""
+        ((place, timed),) = self.timed.items()
+        fields = {field.name: field.dataType for field in timed.schema.fields}
+        blank = blank_frame(timed.sparkSession, fields)
+        plan = self.graft.on({place: standing_in(analyzed(timed), blank)})
+        return columns_needed(blank, frame_of(plan, timed.sparkSession))
+
+    @cached_property
+    def passed_on(self) -> frozenset[str]:
+        """Its columns that its steps pass on as its stream has them."""
+        own = {one.exprId().id() for timed in self.timed.values() for one in _output(timed)}
+        return frozenset(one.name() for one in _output(self.make()) if one.exprId().id() in own)
+
+    @cached_property
     def nested(self) -> NestedColumns | None:
         """Its plan in two parts, if it reads fields of nested columns of its one stream."""
         if self.stream_of or len(self.timed) != 1:
             return None
         ((place, timed),) = self.timed.items()
         return nested_columns(self.graft, place, timed)
+
+
+def _output(frame: DataFrame) -> list[Any]:
+    return java_items(analyzed(frame).output())
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ class WindowOperator(Operator):
         early = rows.partials.get(self.name)
         taken = self._entering(rows, work) if early is None else None
         if taken is not None:
-            rows.dropped[self.name] = drop_counts(work)
+            rows.dropped[self.name, 0] = drop_counts(work)
         if early is not None:
             placed = routed_partials(early, self, work, rows, "early")
         elif taken is not None:
@@ -154,6 +154,10 @@ class WindowOperator(Operator):
     def is_due(self, work: WindowWork) -> bool:
         return work.state.changes_state
 
+    def counts_rows(self, work: WindowWork) -> bool:
+        in_readers = self.tap is not None and dropped_in_front(work) is not None
+        return len(drop_counts(work)) > in_readers
+
     def _tasks(self) -> Callable[[WindowWork, int, str], Task]:
         """The constructor of a task from work order, instance and attempt."""
         return WindowInstance
@@ -163,9 +167,7 @@ class WindowOperator(Operator):
         front = dropped_in_front(work)
         if self.tap is None:
             return rows.upstream(self.node.parent, front=front)
-        if rows.batch is None or rows.batch.new(self.tap.entry, front) is None:
-            return None
-        return rows.batch.entry(self.tap.entry, front)
+        return rows.port(self.tap.entry, () if front is None else (front,))
 
 
 def build_window(

@@ -6,13 +6,14 @@ determined again when the batch is replayed, and long afterwards for repair.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.join.selective.reach import Exploring, NewRows
-from tidegate.join.selective.selection import EXPLORE, purpose, row_identity, unit_hashes
+from tidegate.join.selective.selection import EXPLORE, purpose, unit_hashes
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US
 
@@ -27,14 +28,17 @@ def skips_nothing(skipping: Skipping) -> bool:
 
 
 def planned(
-    rows: NewRows, codes: NDArray[np.uint64], window: int, skipping: Skipping, seed: int, batch: int
+    rows: NewRows, identity: Callable[[], NDArray[np.uint64]], window: int, skipping: Skipping, seed: int
 ) -> NewRows:
-    """Rows of one batch that probe one window; the identical object where the plan skips nothing."""
+    """Rows of one batch that probe one window; the identical object where the plan skips nothing.
+
+    `identity`: computes the identities of the rows.
+    """
     if skipping.forget_us[window] > rows.extent[0]:
         rows = replace(rows, low=np.maximum(rows.low, skipping.forget_us[window]))
     if not skipping.explore_share and min(skipping.shares[window]) >= 1:
         return rows
-    hashes = unit_hashes(row_identity(codes, rows.times, batch), purpose(seed, EXPLORE))
+    hashes = unit_hashes(identity(), purpose(seed, EXPLORE))
     return replace(
         rows, unit_hashes=hashes, exploring=Exploring(skipping.explore_share, skipping.explore_depth)
     )

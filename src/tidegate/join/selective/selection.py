@@ -40,9 +40,38 @@ def purpose(seed: int, use: int) -> int:
     return 8 * seed + use
 
 
-def row_identity(codes: NDArray[np.uint64], times: NDArray[np.int64], batch: int) -> NDArray[np.uint64]:
-    """The identity of a row: its key, its time and the batch it arrived in."""
-    return mixed(codes ^ mixed(times.view(np.uint64), batch), batch)
+def row_identity(
+    codes: NDArray[np.uint64],
+    times: NDArray[np.int64],
+    batch: int,
+    contents: NDArray[np.uint64] | None = None,
+) -> NDArray[np.uint64]:
+    """The identity of rows sorted by key and time: key, time, the batch they arrived in, and their contents.
+
+    Rows with equal contents are numbered. Which of them gets which number may differ between attempts, but
+    nothing distinguishes them, so results are the same. Without contents, rows of one key and time share
+    one identity.
+    """
+    identity = mixed(codes ^ mixed(times.view(np.uint64), batch), batch)
+    if contents is None:
+        return identity
+    identity = mixed(identity ^ contents, batch)
+    return np.asarray(identity + _number_among_equals(identity, codes, times))
+
+
+def _number_among_equals(
+    identity: NDArray[np.uint64], codes: NDArray[np.uint64], times: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """The number of each row among the rows of its identity, from 0."""
+    numbers = np.zeros(identity.size, np.uint64)
+    same = (codes[1:] == codes[:-1]) & (times[1:] == times[:-1])
+    rows = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if rows.size:
+        rows = rows[np.argsort(identity[rows], kind="stable")]
+        first = np.append(True, identity[rows[1:]] != identity[rows[:-1]])
+        places = np.arange(rows.size)
+        numbers[rows] = places - np.maximum.accumulate(np.where(first, places, 0))
+    return numbers
 
 
 def unit_hashes(identity: NDArray[np.uint64], seed: int) -> NDArray[np.float64]:

@@ -94,7 +94,7 @@ class Finder:
         rows = planned_rows = NewRows(run.times, low, high, run.first_us, run.last_us)
         skipping, seed, batch = self._work.skipping, self._work.seed, self._work.state.batch
         if skipping is not None:
-            planned_rows = planned(rows, run.codes, 1 - run.side, skipping, seed, batch)
+            planned_rows = planned(rows, lambda: run.identity(batch), 1 - run.side, skipping, seed)
         slot_us = self._counts.probes[1 - run.side].ages.slot_us
         return ProbingRows(
             run, planned_rows, rows, *partition_bounds(run.codes, self._layout.partitions), slot_us

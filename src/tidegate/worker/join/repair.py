@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tidegate.join.selective import skipped_ranges
 from tidegate.join.selective.planned import planned
 from tidegate.join.selective.reach import NewRows, ProbeRange, ages_of, nonempty
-from tidegate.join.selective.selection import REPAIR, purpose, row_identity, unit_hashes
+from tidegate.join.selective.selection import REPAIR, purpose, unit_hashes
 from tidegate.model.debts import Debt, DebtRepair, RepairCell
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.state.segments import SegmentCache
@@ -51,6 +51,10 @@ class PickedRun(RowRun):
         self.stored, self.at = stored, at
         self.codes, self.times = stored.codes[at], times
         self._columns: dict[str, pa.Array] = {}
+
+    @property
+    def names(self) -> list[str]:
+        return self.stored.names
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns:
@@ -121,8 +125,9 @@ class Payer:
         window = 1 - run.side
         low, high = self._layout.within.partner_range(run.side, run.times)
         rows = NewRows(run.times, low, high, run.first_us, run.last_us)
-        rows = planned(rows, run.codes, window, debt.skipping, debt.seed, debt.batch)
-        drawn = unit_hashes(row_identity(run.codes, run.times, debt.batch), purpose(debt.seed, REPAIR))
+        identity = run.identity(debt.batch)
+        rows = planned(rows, lambda: identity, window, debt.skipping, debt.seed)
+        drawn = unit_hashes(identity, purpose(debt.seed, REPAIR))
         ages, shares = ages_of(self._layout.within, window), debt.skipping.shares[window]
         earliest, latest = rows.extent
         for other in partners:

@@ -21,7 +21,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.join.selective.planned import skips_nothing
-from tidegate.join.selective.selection import KEEP, purpose, row_identity, within_share
 from tidegate.model.pieces import Piece
 from tidegate.model.reports import (
     KeyLoad,
@@ -278,7 +277,7 @@ class JoinInstance:
         runs: list[NewRun] = []
         for side in (LEFT, RIGHT):
             usable = self._usable(side, tags, times, among, counts)
-            usable = self._kept(side, usable, codes, times, counts)
+            usable = self._kept(side, usable, times, counts)
             keyless = tags == self.layout.sides[side].tag + 1
             for without_key in (False, True):
                 chosen = np.flatnonzero(usable & (keyless == without_key))
@@ -320,27 +319,24 @@ class JoinInstance:
         self,
         side: int,
         usable: NDArray[np.bool_],
-        codes: NDArray[np.uint64],
         times: NDArray[np.int64],
         counts: JoinCounts,
     ) -> NDArray[np.bool_]:
-        """The rows without those that the plan drops.
+        """The rows without those that are stale, or that no kept window needs.
 
-        Stale rows are dropped here, not before the shuffle. Tasks count rows and find their newest time at no
-        cost, so the watermark advances even if all rows are stale. And the load model attributes the saved
-        time to rows: their cost before the task counts as overhead, which does not change with stale rows.
+        Rows that are dropped at random do not come here. Stale rows are dropped here, not before the
+        shuffle. Tasks count rows and find their newest time at no cost, so the watermark advances even if all
+        rows are stale. And the load model attributes the saved time to rows: their cost before the task
+        counts as overhead, which does not change with stale rows.
         """
         skipping, needed = self.work.skipping, self.work.needed[side]
         if skipping is not None and skipping.fresh_us[side] > BEGINNING_US:
             fresh = usable & (times >= skipping.fresh_us[side])
             counts.stale[side] += int(np.count_nonzero(usable) - np.count_nonzero(fresh))
             usable = fresh
-        kept = usable if needed is None else usable & needed.contain(times)
-        if skipping is not None and skipping.keep_share < 1:
-            identity = row_identity(codes, times, self.work.state.batch)
-            kept = kept & within_share(identity, skipping.keep_share, purpose(self.work.seed, KEEP))
-        if kept is usable:
+        if needed is None:
             return usable
+        kept: NDArray[np.bool_] = usable & needed.contain(times)
         counts.dropped[side] += int(np.count_nonzero(usable) - np.count_nonzero(kept))
         return kept
 

@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from tidegate.join.probe.key_filter import KeyFilter
 from tidegate.join.probe.matched_bits import no_bits, set_bits, union
 from tidegate.join.probe.order import sort_by_code_time
+from tidegate.join.selective.selection import row_identity
 from tidegate.join.within import slots_of
 from tidegate.model.pieces import Piece
 from tidegate.route.places import Labelled
 from tidegate.route.targets import PROBE, STORE
 from tidegate.state.segments import SegmentCache, SegmentWriter
+from tidegate.worker.row_hash import row_hashes
 from tidegate.worker.runtime.layout import BATCH, CODE, ROW, TIME, SideLayout
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 #: Most slots per batch. A batch that spans more (a backlog of hours with a window of seconds) is cut into
 #: this many spans instead, because millions of tiny pieces would result otherwise.
 SLOTS_PER_BATCH_MAX = 32
+#: Columns of the engine, which are not part of a row's contents.
+_ADDED = {CODE, TIME, BATCH, ROW}
 
 
 @dataclass
@@ -71,8 +75,18 @@ class RowRun:
         """How many rows this instance probes."""
         return sum(stop - start for start, stop in self.slices)
 
+    @property
+    def names(self) -> list[str]:
+        """All columns, also those that the engine adds."""
+        return [*self.rows.schema.names]
+
     def column(self, name: str) -> pa.Array:
         return self.rows.column(name)
+
+    def identity(self, batch: int) -> NDArray[np.uint64]:
+        """The identities of its rows, all of which arrived in this batch."""
+        columns = {name: self.column(name) for name in self.names if name not in _ADDED}
+        return row_identity(self.codes, self.times, batch, row_hashes(columns, len(self.codes)))
 
 
 @dataclass(frozen=True)
@@ -136,6 +150,10 @@ class NewRun(RowRun):
         names = [*self._received.lanes]
         columns = [self._received.column(name, self._positions) for name in names]
         return pa.RecordBatch.from_arrays(columns, names=names)
+
+    @property
+    def names(self) -> list[str]:
+        return super().names if self._received is None else [*self._received.lanes]
 
     def column(self, name: str) -> pa.Array:
         if self._received is None or "rows" in self.__dict__:

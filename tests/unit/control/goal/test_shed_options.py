@@ -57,6 +57,7 @@ def test_a_match_loses_what_the_best_thresholds_cost() -> None:
     [
         cells_option("p", {"o": 1.0}, RANDOM.uniform(0, 1, 30), np.ones(30)),
         rate_option("p", {"o": 1.0}, 0.6),
+        rate_option("p", {"o": 1.0}, 1.0, drops_rows=True),
         regions_option(
             "p", {"o": 1.0}, RANDOM.dirichlet(np.ones(9)), RANDOM.dirichlet(np.ones(9)), np.ones(9, bool), 0.3
         ),
@@ -64,7 +65,7 @@ def test_a_match_loses_what_the_best_thresholds_cost() -> None:
         sample_option("p", {"o": 1.0}),
         windows_option("p", ["o"], 5, {"p": 0.5}, ["p"]),
     ],
-    ids=["cells", "rate", "regions", "even", "sample", "windows"],
+    ids=["cells", "rate", "random drop", "regions", "even", "sample", "windows"],
 )
 def test_every_offer_begins_with_nothing_and_each_step_costs_more_than_the_last(offer: ShedOption) -> None:
     lost, kept = offer.lost["o"], offer.kept["p"]
@@ -93,6 +94,13 @@ def test_operators_behind_a_join_have_less_to_do_and_outputs_lose_their_share() 
     offer = rate_option("join", {"out": 0.5}, 1.0, behind={"window": 0.5})
     assert offer.kept_at(0.2)["window"] == pytest.approx([0.6] * 4)
     assert offer.lost_at(0.2)["out"] == pytest.approx(0.4)
+
+
+def test_a_random_drop_gets_credit_for_the_rows_that_it_does_not_store() -> None:
+    offer = rate_option("join", {"out": 1.0}, 1.0, drops_rows=True)
+    r = float(offer.levels[9])
+    assert offer.kept_at(r)["join"] == pytest.approx([r**0.5, r, r, r])
+    assert offer.lost_at(r)["out"] == pytest.approx(1 - r)
 
 
 def test_a_window_drop_takes_the_rows_that_no_kept_window_needs() -> None:

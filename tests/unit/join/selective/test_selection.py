@@ -3,10 +3,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.join.selective.selection import unit_hashes, within_share
+from tidegate.join.selective.selection import row_identity, unit_hashes, within_share
 from tidegate_lab.simulate.join.basic_windows import Ranges, explore, select, whole_or_nothing
 
 
@@ -98,3 +99,34 @@ def test_whole_or_nothing_keeps_the_budget_on_average_and_takes_nothing_that_was
     taken = whole_or_nothing(whole, chosen, unit_hashes(np.arange(rows, dtype=np.uint64), 7)).sizes
     assert abs(taken[:, 0].mean() - 3) < 0.2
     assert not taken[:, 1].any()
+
+
+@pytest.mark.parametrize("contents", ["different", "equal"])
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_about_the_same_share_of_every_batch_is_drawn_from_few_keys_and_one_time(
+    contents: str, share: float
+) -> None:
+    rows = 10_000
+    codes = np.sort(np.arange(rows, dtype=np.uint64) % np.uint64(5) * np.uint64(2**61))
+    times = np.full(rows, 1_700_000_000_000_000)
+    values = np.arange(rows, dtype=np.uint64) if contents == "different" else np.zeros(rows, np.uint64)
+    drawn = [
+        float((unit_hashes(row_identity(codes, times, batch, values), seed=9) < share).mean())
+        for batch in range(200)
+    ]
+    low, high = np.percentile(drawn, [5, 95])
+    assert share - 0.05 < low < share < high < share + 0.05
+    # Rows of one key and time shared their fate without their contents.
+    assert len(set(row_identity(codes, times, 0).tolist())) == 5
+
+
+def test_the_identities_of_rows_do_not_depend_on_the_order_in_which_they_arrive() -> None:
+    rng = np.random.default_rng(2)
+    codes = np.sort(rng.integers(0, 6, 500)).astype(np.uint64)
+    times = np.repeat(np.int64(7), 500)
+    contents = rng.integers(0, 9, 500).astype(np.uint64)
+    order = np.lexsort((rng.permutation(500), codes))
+    given = sorted(zip(contents, row_identity(codes, times, 3, contents), strict=True))
+    other = sorted(zip(contents[order], row_identity(codes, times, 3, contents[order]), strict=True))
+    assert given == other
+    assert len({identity for _, identity in given}) == 500
