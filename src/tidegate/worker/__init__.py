@@ -4,4 +4,5 @@ runtime/    where rows enter a worker (`runtime/task_runner.py`), and what all t
 join/       the tasks of joins
 window/     the tasks of windows, of time and of rows
 match/      the tasks of matches
+row_hash.py hashes of whole rows, by which joins draw
 """
