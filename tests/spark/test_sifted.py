@@ -15,7 +15,8 @@ from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, sec
 import tidegate as tg
 from tidegate.api.goal import SiftPolicyName
 from tidegate.driver.frames.sifter_frames import sifted
-from tidegate.edge.sifter_folder import NodeCounts, newest, write_counts
+from tidegate.edge.node_counts import NodeCounts
+from tidegate.edge.sifter_folder import SifterFolder
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
@@ -31,6 +32,7 @@ def random_tree(rng: np.random.Generator, regions: int) -> Regions:
     """Cuts that follow each other down the right side, on all three axes."""
     axis = rng.integers(0, 3, regions - 1)
     at = np.where(axis == 0, rng.normal(0, 1, regions - 1), rng.integers(0, 4, regions - 1))
+    at[rng.random(regions - 1) < 0.2] = np.inf  # tells nulls from numbers
     children = np.array([[~i, i + 1] for i in range(regions - 1)], np.int32)
     children[-1, 1] = ~(regions - 1)
     domain = Domain(np.array([-3.0, -5.0, 0.0]), np.array([3.0, 5.0, 4.0]))
@@ -177,8 +179,8 @@ def test_a_rush_is_met_by_a_sifter_and_what_is_left_is_right(
     assert told[-1]["next"]["z"] < 1
     assert len(sink.rows) > 1000
     assert_true_answers(sink, points(files=9, rows=20_000))
-    # Rows without a place are in no region: they pass, and are counted apart.
-    assert told[-1]["kept"][-1] > 0
+    # Rows without a place have a region with a threshold like any other, but no query accepts them.
+    assert not any(row[2] != row[2] for row in sink.rows)
 
 
 def test_a_goal_needs_something_that_may_be_left_out(spark: SparkSession, tmp_path: Path) -> None:
@@ -213,8 +215,8 @@ def test_sources_get_sifters_and_what_they_counted_is_what_was_offered(
     def sink(rows: DataFrame, batch: int) -> None:
         # Two nodes let 5,000 rows through for every 10,000 that they are offered.
         both = next(counted_by_nodes)
-        write_counts(filters, NodeCounts("north", 0, offered=both // 4))
-        write_counts(filters, NodeCounts("south", 0, offered=both - both // 4))
+        for name, offered in (("north", both // 4), ("south", both - both // 4)):
+            SifterFolder(filters).write_counts(NodeCounts(name, "a", 0, 0, offered, offered))
 
     stream = tg.stream(frame, time="ts", name="points", lateness="0 seconds")
     query = start_bounded(
@@ -229,7 +231,7 @@ def test_sources_get_sifters_and_what_they_counted_is_what_was_offered(
     # Nodes had counted nothing before the first batch, and 10,000 rows more at each that followed.
     assert [one["offered"] for one in told] == [0, *[10_000] * 5]
     assert [one["sampled"] for one in told] == [250] * 6
-    published = newest(filters).sifter
+    published = SifterFolder(filters).newest()
     assert published is not None
     assert published.version > 0
     assert published.z < 1

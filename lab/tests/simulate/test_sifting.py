@@ -74,7 +74,7 @@ class Machine:
         passes = keep_by_hash(region, bits, sifter.thresholds) | sampled
         seconds = (FIXED + ROW * rows + PASSED * passes.sum()) * (1 + noise * rng.standard_normal())
         told = Sampled(data[sampled], hits(data[sampled], self.queries.boxes).astype(np.int32))
-        kept = np.bincount(region[passes & ~sampled], minlength=sifter.regions.count + 1)
+        kept = np.bincount(region[passes & ~sampled], minlength=sifter.regions.count)
         report = MatchReport(
             operator="match1",
             received=int(passes.sum()),
