@@ -1,10 +1,9 @@
 """Three edge nodes and a server that share a folder, without Spark: real files, made-up rows and clocks.
 
 All from one seed: a failure is a number. In every publishing period each node sifts its rows, takes newer
-sifters and writes its counts; then the server sees what passed, learns and publishes. Nodes are stopped, killed
-or lose their counts; the server starts again, also with other queries, with a new checkpoint, behind a plan that
-it never finished, or with a clock that was set back.
-"""
+sifters and writes its counts; then the server sees what passed, learns and publishes. Nodes are stopped,
+killed or lose their counts; the server starts again, also with other queries, with a new checkpoint, behind a
+plan that it never finished, or with a clock that was set back."""
 
 from __future__ import annotations
 

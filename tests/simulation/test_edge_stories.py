@@ -1,4 +1,4 @@
-"""Edge nodes and their server in random stories: nodes follow, volumes are as asked for, counts never jump."""
+"""Edge nodes and their server in random stories: nodes follow, volumes are right, counts never jump."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_what_passes_is_what_was_asked_for_one_period_after_it_was_published(
 
 
 def checked(story: EdgeStory) -> tuple[int, int]:
-    """Rows that were offered and passed in one period, in which every node followed and none counted twice."""
+    """Rows that were offered and passed in a period in which every node followed and none counted twice."""
     period = story.period()
     assert period.orders == {period.published}
     assert period.counted <= period.offered

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from tidegate.control.actuators.sifting import passing
 from tidegate.edge.node_counts import NodeCounts, by_region, since
 from tidegate.edge.sifter_folder import SifterFolder
-from tidegate.errors import TidegateError
+from tidegate.errors import FlowError, TidegateError
 from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -52,6 +52,16 @@ class SourceSifters:
         report: Callable[[str], None] = _log.warning,
         clock: Callable[[], float] = time.time,
     ):
+        urls = [url for url, _ in matches.values()]
+        shared = sorted({url for url in urls if urls.count(url) > 1})
+        if shared:
+            raise FlowError(
+                "Two matches publish to the same folder",
+                code="MATCH_FOLDERS_EQUAL",
+                got=", ".join(shared),
+                why="Nodes follow one sifter in a folder, and each match has its own",
+                do="Give each match its own publish_to",
+            )
         self._sources = {
             name: _Source(name, url, queries, report, clock) for name, (url, queries) in matches.items()
         }
@@ -98,6 +108,7 @@ class _Source:
         self._published: Sifter | None = None
         #: Whether the folder could not be used the last time.
         self._in_trouble = False
+        self._overruled = False
 
     def publish(self, planned: Sifter | None) -> None:
         """Publish a sifter, unless the nodes have it; with other axes than the queries it is not valid."""
@@ -122,6 +133,13 @@ class _Source:
     def nodes(self) -> list[NodeCounts]:
         found: list[NodeCounts] = []
         self._tried(lambda: found.extend(self._folder.counts()))
+        own = self._published
+        later = [one.node for one in found if own is not None and one.epoch > own.epoch]
+        if later and not self._overruled:
+            self._overruled = True
+            self._report(
+                f"Nodes follow another run that publishes to the folder of this query: {', '.join(later)}"
+            )
         return found
 
     def by_region(self, nodes: list[NodeCounts]) -> Counters:
