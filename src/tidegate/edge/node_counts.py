@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidegate.model.json_values import Snapshot
 from tidegate.sift.filter.decision import Counters
@@ -77,6 +76,8 @@ class NodeRows:
 
     offered: int = 0
     dropped: int = 0
+    #: Whether a node began anew, so that rows that it had counted are missing.
+    incomplete: bool = False
 
 
 def since(known: Snapshot | None, nodes: Iterable[NodeCounts]) -> tuple[NodeRows, Snapshot]:
@@ -87,10 +88,12 @@ def since(known: Snapshot | None, nodes: Iterable[NodeCounts]) -> tuple[NodeRows
     """
     found: dict[str, dict[str, list[int]]] = {node: dict(one) for node, one in (known or {}).items()}
     offered = dropped = 0
+    incomplete = False
     present = set()
     for counts in nodes:
         present.add(counts.node)
         incarnations = found.setdefault(counts.node, {})
+        incomplete |= bool(incarnations) and counts.incarnation not in incarnations
         before = incarnations.pop(counts.incarnation, [0, 0])
         # An older copy of a file has smaller counts.
         now = [max(before[0], counts.offered), max(before[1], counts.dropped)]
@@ -98,7 +101,7 @@ def since(known: Snapshot | None, nodes: Iterable[NodeCounts]) -> tuple[NodeRows
         found[counts.node] = dict([*incarnations.items(), (counts.incarnation, now)][-_REMEMBERED:])
     if len(found) > _NODES_MAX:
         found = {node: one for node, one in found.items() if node in present}
-    return NodeRows() if known is None else NodeRows(offered, dropped), found
+    return NodeRows() if known is None else NodeRows(offered, dropped, incomplete), found
 
 
 def by_region(nodes: Iterable[NodeCounts], order: tuple[int, int], regions: int) -> Counters:
@@ -106,10 +109,6 @@ def by_region(nodes: Iterable[NodeCounts], order: tuple[int, int], regions: int)
     total = Counters.zero(regions)
     for counts in nodes:
         if counts.order == order and len(counts.regions_offered) == regions:
-            for sum_, more in zip(_arrays(total), _arrays(counts.counters), strict=True):
-                sum_ += more
+            for counted, more in zip(vars(total).values(), vars(counts.counters).values(), strict=True):
+                counted += more
     return total
-
-
-def _arrays(counters: Counters) -> tuple[NDArray[np.int64], ...]:
-    return counters.offered, counters.dropped, counters.sampled

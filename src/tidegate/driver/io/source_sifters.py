@@ -85,6 +85,7 @@ class SourceSifters:
             same = last is not None and last["folder"] == source.fingerprint
             more, found = since(last["nodes"] if same else None, nodes)
             offered[name], dropped[name] = more.offered, more.dropped
+            source.renews |= more.incomplete
             regions[name] = source.by_region(nodes)
             remembered[name] = {"folder": source.fingerprint, "nodes": found}
         return SourceCounts(offered, dropped, regions, remembered)
@@ -106,6 +107,8 @@ class _Source:
         self.fingerprint: str = blake2b(url.encode(), digest_size=8).hexdigest()
         self._passing = passing(queries, name)
         self._published: Sifter | None = None
+        #: Counts of regions are missing: the sifter is published again, so that all nodes begin theirs anew.
+        self.renews: bool = False
         #: Whether the folder could not be used the last time.
         self._in_trouble = False
         self._overruled = False
@@ -115,7 +118,7 @@ class _Source:
         valid = planned is not None and planned.axes == self._passing.axes
         sifter = planned if planned is not None and valid else replace(self._passing, sample_share=0.0)
         last = self._published
-        if last is not None and replace(sifter, epoch=last.epoch) == last:
+        if last is not None and replace(sifter, epoch=last.epoch) == last and not self.renews:
             return
 
         def write() -> None:
@@ -126,7 +129,7 @@ class _Source:
                 epoch = last.epoch + (sifter.version <= last.version)
             published = replace(sifter, epoch=epoch)
             self._folder.publish(published)
-            self._published = published
+            self._published, self.renews = published, False
 
         self._tried(write)
 
@@ -145,7 +148,9 @@ class _Source:
     def by_region(self, nodes: list[NodeCounts]) -> Counters:
         """The rows by region of the nodes that run the sifter that was published last."""
         sifter = self._published
-        return Counters.zero(0) if sifter is None else by_region(nodes, sifter.order, sifter.regions.count)
+        if sifter is None or self.renews:
+            return Counters.zero(0)
+        return by_region(nodes, sifter.order, sifter.regions.count)
 
     def _tried(self, action: Callable[[], None]) -> None:
         try:

@@ -117,6 +117,21 @@ def test_counts_by_region_are_those_of_the_sifter_that_this_run_published_last(t
     assert run.sources.counted(FIRST).regions["m"].offered.tolist() == [0]
 
 
+def test_a_node_that_lost_its_counts_makes_all_nodes_count_their_regions_anew(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    first = run.publish(dropping(3))
+    run.folder.write_counts(NodeCounts("east", "a", *first.order, 10, 6, 4, 1, 0, (10,), (4,), (1,)))
+    remembered = run.sources.counted(FIRST).remembered
+    run.folder.write_counts(NodeCounts("east", "b", *first.order, 5, 3, 2, 1, 0, (5,), (2,), (1,)))
+    counted = run.sources.counted(after(remembered))
+    assert counted.offered == {"m": 5}
+    assert counted.regions["m"].offered.sum() == 0, "what is left of the counts would be biased"
+    again = run.publish(dropping(3))
+    assert again == replace(first, epoch=again.epoch)
+    assert again.order > first.order
+    assert run.publish(dropping(3)) == again
+
+
 def test_nodes_that_follow_a_later_run_are_named_once(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.publish(dropping(3))
