@@ -19,18 +19,17 @@ SHARES = st.one_of(st.sampled_from([0.0, 1.0, 0.5, 0.25]), st.floats(0, 1))
 class Program:
     """What a sifter is configured from."""
 
-    def __init__(self, worth: list[float], f: list[float], nonempty: list[bool], unplaced: float) -> None:
-        self.A, self.nonempty, self.unplaced = np.array(worth), np.array(nonempty), unplaced
+    def __init__(self, worth: list[float], f: list[float], nonempty: list[bool]) -> None:
+        self.A, self.nonempty = np.array(worth), np.array(nonempty)
         total = sum(f)
-        # No row at all in any region: then all of them are unplaced.
-        self.f = np.array(f) * ((1 - unplaced) / total) if total else np.array(f)
-        self.unplaced = unplaced if total else 1.0
+        # Without any row, the regions share them evenly.
+        self.f = np.array(f) / total if total else np.full(len(f), 1 / len(f))
 
     def __repr__(self) -> str:
-        return f"Program({self.A.tolist()}, {self.f.tolist()}, {self.nonempty.tolist()}, {self.unplaced})"
+        return f"Program({self.A.tolist()}, {self.f.tolist()}, {self.nonempty.tolist()})"
 
     def configured(self, z: float, fairness: float) -> NDArray[np.float64]:
-        return configure(self.A, self.f, self.nonempty, z, fairness, self.unplaced)
+        return configure(self.A, self.f, self.nonempty, z, fairness)
 
     def least_cost(self, z: float, fairness: float) -> float:
         """By HiGHS, in l + 2 variables: the thresholds, and the lowest and highest of non-empty regions."""
@@ -101,23 +100,16 @@ def drawn(seed: int, least: float) -> Program:
     tiny, plain = least * random.uniform(1, 10, (2, count)), random.uniform(least, 1, (2, count))
     A, f = np.choose(kinds, [np.zeros((2, count)), np.full((2, count), 0.5), plain, tiny])
     nonempty = random.random(count) < random.choice([0.3, 0.8, 1.0])
-    return Program(
-        (A * nonempty).tolist(), f.tolist(), nonempty.tolist(), float(random.choice([0.0, 0.1, 0.9]))
-    )
+    return Program((A * nonempty).tolist(), f.tolist(), nonempty.tolist())
 
 
 def programs(least: float = 1e-9) -> st.SearchStrategy[Program]:
     return st.integers(0, 2**32 - 1).map(lambda seed: drawn(seed, least))
 
 
-def allowed(program: Program, z: float) -> float:
-    return program.unplaced + (1 - program.unplaced) * z
-
-
 # Nothing tiny here: HiGHS takes coefficients below 1e-9 for zeros.
 @given(programs(least=1e-3), SHARES, SHARES)
 def test_a_general_solver_finds_no_better_thresholds(program: Program, z: float, fairness: float) -> None:
-    z = allowed(program, z)
     cost = float(program.A @ program.configured(z, fairness))
     assert abs(cost - program.least_cost(z, fairness)) <= 1e-9
 
@@ -127,7 +119,6 @@ def test_a_general_solver_finds_no_better_thresholds(program: Program, z: float,
 def test_thresholds_cost_the_least_even_where_rows_are_very_few(
     program: Program, z: float, fairness: float
 ) -> None:
-    z = allowed(program, z)
     cost = float(program.A @ program.configured(z, fairness))
     # The volume is met up to the rounding of shares, and rounding costs what such a share of rows is worth:
     # of one region, or of all that are asked about, because fairness moves their thresholds together.
@@ -139,9 +130,8 @@ def test_thresholds_cost_the_least_even_where_rows_are_very_few(
 
 
 @given(programs(), SHARES, SHARES)
-@example(Program([1.0, 1.0], [0.5, 0.5], [True, True], 0.0), 0.3, 1.0)
+@example(Program([1.0, 1.0], [0.5, 0.5], [True, True]), 0.3, 1.0)
 def test_thresholds_keep_every_constraint(program: Program, z: float, fairness: float) -> None:
-    z = allowed(program, z)
     d = program.configured(z, fairness)
     assert ((d >= 0) & (d <= 1)).all()
     assert abs(d @ program.f - (1 - z)) <= 1e-12
@@ -153,7 +143,7 @@ def test_thresholds_keep_every_constraint(program: Program, z: float, fairness: 
 
 @given(programs(), SHARES)
 def test_without_fairness_the_least_worth_goes_first(program: Program, z: float) -> None:
-    d = program.configured(allowed(program, z), 1.0)
+    d = program.configured(z, 1.0)
     seen = program.nonempty & (program.f > 0)
     worth = program.A[seen] / program.f[seen]
     kept, dropped = worth[d[seen] < 1], worth[d[seen] > 0]
@@ -163,7 +153,7 @@ def test_without_fairness_the_least_worth_goes_first(program: Program, z: float)
 
 @given(programs(), SHARES)
 def test_full_fairness_drops_evenly_wherever_somebody_asks(program: Program, z: float) -> None:
-    d = program.configured(allowed(program, z), 0.0)
+    d = program.configured(z, 0.0)
     assert np.unique(d[program.nonempty]).size <= 1
 
 
@@ -171,10 +161,7 @@ def test_full_fairness_drops_evenly_wherever_somebody_asks(program: Program, z: 
 def test_the_order_of_regions_does_not_matter(
     program: Program, z: float, fairness: float, order: Random
 ) -> None:
-    z = allowed(program, z)
     place = list(range(len(program.f)))
     order.shuffle(place)
-    shuffled = configure(
-        program.A[place], program.f[place], program.nonempty[place], z, fairness, program.unplaced
-    )
+    shuffled = configure(program.A[place], program.f[place], program.nonempty[place], z, fairness)
     np.testing.assert_allclose(shuffled, program.configured(z, fairness)[place], rtol=0, atol=1e-9)

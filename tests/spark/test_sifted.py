@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, sec
 import tidegate as tg
 from tidegate.api.goal import SiftPolicyName
 from tidegate.driver.frames.sifter_frames import sifted
-from tidegate.edge.sifter_folder import NodeCounts, newest, write_counts
+from tidegate.edge.node import Node
+from tidegate.edge.node_counts import NodeCounts
+from tidegate.edge.sifter_folder import SifterFolder
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
@@ -31,6 +34,7 @@ def random_tree(rng: np.random.Generator, regions: int) -> Regions:
     """Cuts that follow each other down the right side, on all three axes."""
     axis = rng.integers(0, 3, regions - 1)
     at = np.where(axis == 0, rng.normal(0, 1, regions - 1), rng.integers(0, 4, regions - 1))
+    at[rng.random(regions - 1) < 0.2] = np.inf  # tells nulls from numbers
     children = np.array([[~i, i + 1] for i in range(regions - 1)], np.int32)
     children[-1, 1] = ~(regions - 1)
     domain = Domain(np.array([-3.0, -5.0, 0.0]), np.array([3.0, 5.0, 4.0]))
@@ -176,8 +180,8 @@ def test_a_rush_is_met_by_a_sifter_and_what_is_left_is_right(
     assert told[-1]["next"]["z"] < 1
     assert len(sink.rows) > 1000
     assert_true_answers(sink, points(files=9, rows=20_000))
-    # Rows without a place are in no region: they pass, and are counted apart.
-    assert told[-1]["kept"][-1] > 0
+    # Rows without a place have a region with a threshold like any other, but no query accepts them.
+    assert not any(row[2] != row[2] for row in sink.rows)
 
 
 def test_a_goal_needs_something_that_may_be_left_out(spark: SparkSession, tmp_path: Path) -> None:
@@ -212,8 +216,8 @@ def test_sources_get_sifters_and_what_they_counted_is_what_was_offered(
     def sink(rows: DataFrame, batch: int) -> None:
         # Two nodes let 5,000 rows through for every 10,000 that they are offered.
         both = next(counted_by_nodes)
-        write_counts(filters, NodeCounts("north", 0, offered=both // 4))
-        write_counts(filters, NodeCounts("south", 0, offered=both - both // 4))
+        for name, offered in (("north", both // 4), ("south", both - both // 4)):
+            SifterFolder(filters).write_counts(NodeCounts(name, "a", 0, 0, offered, offered))
 
     stream = tg.stream(frame, time="ts", name="points", lateness="0 seconds")
     query = start_bounded(
@@ -228,11 +232,64 @@ def test_sources_get_sifters_and_what_they_counted_is_what_was_offered(
     # Nodes had counted nothing before the first batch, and 10,000 rows more at each that followed.
     assert [one["offered"] for one in told] == [0, *[10_000] * 5]
     assert [one["sampled"] for one in told] == [250] * 6
-    published = newest(filters).sifter
+    published = SifterFolder(filters).newest()
     assert published is not None
     assert published.version > 0
     assert published.z < 1
     assert published.columns == ("x", "y")
+
+
+def test_a_node_follows_a_query_that_starts_again_with_other_queries_or_without_a_goal(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = [
+        table.append_column("sampled", pa.array([i % 20 == 0 for i in range(table.num_rows)]))
+        for table in points(files=11, rows=2_000)
+    ]
+    (tmp_path / "in").mkdir()
+    frame = read_files(spark, tmp_path / "in", "ts timestamp, x double, y double, sampled boolean")
+    folder = SifterFolder(str(tmp_path / "filters"))
+    nodes: list[Node] = []
+    followed: list[Sifter] = []
+
+    def edge(rows: DataFrame, batch: int) -> None:
+        """A node that takes what was published, and is offered 10,000 rows, in every batch."""
+        if not nodes:
+            nodes.append(Node("east", published(), folder, clock=lambda: next(half_seconds)))
+        node = nodes[0]
+        node.tick()
+        followed.append(node.sifter)
+        rng = np.random.default_rng(batch)
+        node.decide([rng.uniform(0, 1, 10_000) for _ in node.sifter.axes])
+        node.close()
+
+    def published() -> Sifter:
+        found = folder.newest()
+        assert found is not None
+        return found
+
+    def run(files: int, queries: list[tg.RangeQuery], goal: tg.Goal | None) -> list[Any]:
+        add_files(tmp_path / "in", [tables.pop(0) for _ in range(files)])
+        followed.clear()
+        stream = tg.stream(frame, time="ts", name="points", lateness="0 seconds")
+        hits = stream.match(queries, name="hits", publish_to=tmp_path / "filters", sample_column="sampled")
+        query = start_bounded(hits.write_to(edge), checkpoint=str(tmp_path / "ck"), goal=goal)
+        assert query.await_termination(PATIENCE_SECONDS)
+        assert {sifter.epoch for sifter in followed} == {published().epoch}
+        return [p for p in query.telemetry if p["input_rows"]]
+
+    half_seconds = itertools.count(0, 1)
+    short = tg.Goal(latency="200 milliseconds")
+    run(6, SQUARES, short)
+    old = followed[-1]
+    assert old.thresholds.any()
+    told = run(3, [tg.RangeQuery("low", "y < 0.25"), tg.RangeQuery("high", "y > 0.875")], short)
+    assert {sifter.columns for sifter in followed} == {("y",)}
+    assert followed[0].order > old.order
+    assert followed[0].version < old.version, "versions begin anew with other queries"
+    assert [one["sift"]["hits"]["offered"] for one in told] == [10_000] * 3
+    run(2, [tg.RangeQuery("low", "y < 0.25")], None)
+    assert not any(sifter.thresholds.any() for sifter in followed), "without a goal nothing is dropped"
 
 
 def test_a_mark_that_does_not_come_with_the_rows_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from tidegate.errors import FlowError, TidegateError
 
 if TYPE_CHECKING:
     from tidegate.edge.node import Node
-    from tidegate.edge.sifter_folder import NodeCounts
+    from tidegate.edge.node_counts import NodeCounts
+    from tidegate.edge.sifter_folder import SifterFolder
     from tidegate.edge.source import EdgeSource, Sink
     from tidegate.sift.filter.sifter import Sifter
 
@@ -59,10 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from tidegate.edge.node import Node
+    from tidegate.edge.sifter_folder import SifterFolder
     from tidegate.edge.source import EdgeSource, Stopping
 
     name = _node_name(arguments.node)
-    node = Node(name, _first_sifter(arguments), arguments.follow, report=_say)
+    folder = None if arguments.follow is None else SifterFolder(arguments.follow, _say)
+    node = Node(name, _first_sifter(arguments, folder), folder, report=_say)
     with Stopping() as stopping:
         try:
             with _files(arguments) as (rows, sink):
@@ -119,8 +122,7 @@ def format_of(file: str | None, first: bytes) -> str:
     return "csv"
 
 
-def _first_sifter(arguments: argparse.Namespace) -> Sifter:
-    from tidegate.edge.sifter_folder import newest
+def _first_sifter(arguments: argparse.Namespace, folder: SifterFolder | None) -> Sifter:
     from tidegate.sift.filter.sifter import Sifter
 
     if arguments.filter is not None:
@@ -134,15 +136,15 @@ def _first_sifter(arguments: argparse.Namespace) -> Sifter:
                 got=error,
                 do="Pass a sifter that match(…, publish_to=…) has written",
             ) from error
-    found = newest(arguments.follow) if arguments.follow is not None else None
-    if found is None or found.sifter is None:
+    found = None if folder is None else folder.newest()
+    if found is None:
         raise FlowError(
             "There is no sifter to start with",
             code="SIFT_FILTER_MISSING",
-            got=f"no --filter, and {'nothing in ' + arguments.follow if found else 'no --follow'}",
-            do="Pass --filter FILE, or --follow DIR with a file such as sifter-000001.json in it",
+            got=f"no --filter, and {'no --follow' if folder is None else 'nothing in ' + arguments.follow}",
+            do="Pass --filter FILE, or --follow DIR with a file such as sifter-1790000000000000-1.json in it",
         )
-    return found.sifter
+    return found
 
 
 def _node_name(given: str | None) -> str:
@@ -179,7 +181,7 @@ def _tell(counts: NodeCounts, file: str | None) -> None:
     share = f" ({counts.dropped / counts.offered:.1%})" if counts.offered else ""
     _say(
         f"offered {counts.offered}, kept {counts.kept}, dropped {counts.dropped}{share}, "
-        f"sampled {counts.sampled}, unplaced {counts.unplaced}, bad lines {counts.bad}; "
+        f"sampled {counts.sampled}, bad lines {counts.bad}; "
         f"sifter version {counts.version}"
     )
     if file:

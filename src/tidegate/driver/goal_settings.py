@@ -112,8 +112,7 @@ def _in_network(by_output: Mapping[str, float]) -> dict[str, float]:
 def _sift_settings(
     compiled: Compiled, shed: Shed, matches: Mapping[str, QuerySet], seconds: tuple[float, float]
 ) -> SiftSettings:
-    at_sources = frozenset(one.name for one in compiled.matches if one.node.publish_to is not None)
-    return SiftSettings(shed, matches, *seconds, at_sources)
+    return SiftSettings(shed, matches, *seconds)
 
 
 def matches_that_may_sift(compiled: Compiled) -> dict[str, QuerySet]:

@@ -8,7 +8,9 @@
     line_rows.py        rows on lines, through the sifter
     arrow_rows.py       rows of an Arrow stream, through the sifter
     node.py             the sifter with its counts, and the folder it follows
+    node_counts.py      the counts of nodes, and what a server makes of them
     sifter_folder.py    the folder that server and nodes share
+    folder_files.py     reads files that may be anything
 
 Rows that pass are written unchanged, except for an optional mark.
 """

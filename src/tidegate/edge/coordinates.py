@@ -1,6 +1,6 @@
 """Turns a row's value into a coordinate of an axis: by column with Arrow, or one by one.
 
-Both give the same result. A null or missing value is NaN: in no region. A category that no query names is
+Both give the same result. A null or missing value is NaN. A category that no query names is
 in the last cell of its axis. A value on a number axis that is not a number makes a bad row.
 """
 

@@ -90,7 +90,7 @@ def columns_missing(missing: list[str], known: list[str]) -> FlowError:
         f"The rows have no column {', '.join(missing)}",
         code="SIFT_COLUMN_MISSING",
         got=f"columns {', '.join(known)}",
-        why="The sifter decides by this column; rows without it always pass",
+        why="The sifter decides by this column; rows without it count as null there",
         do="Use the sifter that was made for these rows, or pass --allow-missing",
     )
 

@@ -1,12 +1,14 @@
 """`Node`: the sifter running on this machine, its counts, and the folder that it follows.
 
 Between two pieces of input, and while no input arrives, the node checks for a newer sifter and writes its
-counts. A newer sifter has its own regions, so the counters by region restart; totals continue. A node that
-restarts under its old name continues from the counts it left.
-"""
+counts, which name the sifter that it runs. A newer sifter has its own regions, so the counters by region
+restart; totals continue. A node that restarts under its old name continues from the counts it left; where it
+cannot read them, it begins another incarnation. A folder that cannot be read or written for a while only
+delays both."""
 
 from __future__ import annotations
 
+import secrets
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,8 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.edge.sifter_folder import NodeCounts, counts_of, newest, write_counts
-from tidegate.sift.filter.decision import Gate
+from tidegate.edge.node_counts import NodeCounts
+from tidegate.edge.sifter_folder import SifterFolder
+from tidegate.errors import TidegateError
+from tidegate.sift.filter.decision import Counters, Gate
 from tidegate.sift.filter.sifter import Sifter
 
 if TYPE_CHECKING:
@@ -27,27 +31,33 @@ TICK_SECONDS = 0.5
 
 
 class Node:
-    """Decides about rows, counts them, and follows `directory` if given."""
+    """Decides about rows, counts them, and follows a folder if given."""
 
     def __init__(
         self,
         name: str,
         sifter: Sifter,
-        directory: str | None = None,
+        folder: SifterFolder | None = None,
         *,
         report: Callable[[str], None] = lambda text: None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.name = name
-        self._directory, self._report, self._clock = directory, report, clock
-        self._passed_over: set[str] = set()
+        self._folder, self._report, self._clock = folder, report, clock
         self._checked_at = clock() - TICK_SECONDS
-        #: Counts under earlier sifters, without regions.
-        self._past = NodeCounts(name, sifter.version)
-        self.gate: Gate = Gate(sifter, seed=zlib.crc32(name.encode()) << 32)
+        #: Whether the folder could not be used the last time.
+        self._in_trouble = False
         self.bad = 0
-        if directory is not None:
-            self._go_on(counts_of(directory, name))
+        left = None if folder is None else folder.counts_of(name)
+        begun = NodeCounts(name, secrets.token_hex(8), *sifter.order)
+        #: Counts under earlier sifters, without regions.
+        self._past: NodeCounts = begun if left is None else left
+        counters = _left_under(sifter, self._past)
+        self.gate: Gate = Gate(
+            sifter, seed=zlib.crc32(name.encode()) << 32, position=self._past.offered, counters=counters
+        )
+        if counters is not None:
+            self._past = _changed_by(self._past, counters, -1)
 
     @property
     def sifter(self) -> Sifter:
@@ -58,65 +68,67 @@ class Node:
         return self.gate.decide(columns)
 
     def counts(self) -> NodeCounts:
-        counted, past = self.gate.counters, self._past
-        offered, dropped, sampled = (
-            int(c.sum()) for c in (counted.offered, counted.dropped, counted.sampled)
-        )
-        return NodeCounts(
-            self.name,
-            self.sifter.version,
-            past.offered + offered,
-            past.kept + offered - dropped,
-            past.dropped + dropped,
-            past.sampled + sampled,
-            past.unplaced + int(counted.offered[-1]),
-            past.bad + self.bad,
-            *(tuple(c[:-1].tolist()) for c in (counted.offered, counted.dropped, counted.sampled)),
+        counted = self.gate.counters
+        epoch, version = self.sifter.order
+        return replace(
+            _changed_by(self._past, counted, 1),
+            epoch=epoch,
+            version=version,
+            bad=self._past.bad + self.bad,
+            regions_offered=tuple(counted.offered.tolist()),
+            regions_dropped=tuple(counted.dropped.tolist()),
+            regions_sampled=tuple(counted.sampled.tolist()),
         )
 
     def tick(self) -> None:
         """Between two pieces: load a newer sifter and write the counts, if the interval has passed."""
-        if self._directory is None or self._clock() - self._checked_at < TICK_SECONDS:
+        if self._folder is None or self._clock() - self._checked_at < TICK_SECONDS:
             return
         self._checked_at = self._clock()
-        found = newest(self._directory, self.sifter.version, self._passed_over)
-        for file, reason in found.damaged.items():
-            self._report(f"{file} is skipped: {reason}")
-        self._passed_over |= found.damaged.keys()
-        if found.sifter is not None:
-            self._change(found.sifter)
-        write_counts(self._directory, self.counts())
+        self._meet(self._folder)
 
     def close(self) -> NodeCounts:
         """Write and return the final counts."""
-        if self._directory is not None:
-            write_counts(self._directory, self.counts())
+        if self._folder is not None:
+            self._meet(self._folder, takes=False)
         return self.counts()
+
+    def _meet(self, folder: SifterFolder, *, takes: bool = True) -> None:
+        try:
+            newer = folder.newest(self.sifter.order) if takes else None
+            if newer is not None:
+                self._change(newer)
+            folder.write_counts(self.counts())
+            self._in_trouble = False
+        except (OSError, TidegateError) as error:
+            if not self._in_trouble:
+                self._report(f"the folder of --follow cannot be used: {error}")
+            self._in_trouble = True
 
     def _change(self, sifter: Sifter) -> None:
         self._past, self.bad = self.counts(), 0
         self.gate = Gate(sifter, seed=self.gate.seed, position=self.gate.position)
         self._report(f"sifter version {sifter.version}: {sifter.regions.count} regions, z = {sifter.z:g}")
 
-    def _go_on(self, left: NodeCounts | None) -> None:
-        if left is None:
-            return
-        self._past = left
-        self.gate.position = left.offered
-        counted, regions = self.gate.counters, self.sifter.regions.count
-        if left.version != self.sifter.version or len(left.regions_offered) != regions:
-            return
-        counted.offered[:-1] = left.regions_offered
-        counted.dropped[:-1] = left.regions_dropped
-        counted.sampled[:-1] = left.regions_sampled
-        # Counts of the present regions are not part of the past.
-        offered, dropped, sampled = (
-            int(c.sum()) for c in (counted.offered, counted.dropped, counted.sampled)
-        )
-        self._past = replace(
-            left,
-            offered=left.offered - offered,
-            kept=left.kept - (offered - dropped),
-            dropped=left.dropped - dropped,
-            sampled=left.sampled - sampled,
-        )
+
+def _left_under(sifter: Sifter, left: NodeCounts) -> Counters | None:
+    """The counters by region that a node left, if it ran the same sifter."""
+    same = left.order == sifter.order and len(left.regions_offered) == sifter.regions.count
+    return left.counters if same else None
+
+
+def _changed_by(counts: NodeCounts, counted: Counters, sign: int) -> NodeCounts:
+    """The totals with the rows of these counters, or without them; no counts by region."""
+    offered, dropped, sampled = (
+        sign * int(c.sum()) for c in (counted.offered, counted.dropped, counted.sampled)
+    )
+    return replace(
+        counts,
+        offered=counts.offered + offered,
+        kept=counts.kept + offered - dropped,
+        dropped=counts.dropped + dropped,
+        sampled=counts.sampled + sampled,
+        regions_offered=(),
+        regions_dropped=(),
+        regions_sampled=(),
+    )

@@ -30,7 +30,7 @@ class MatchReport:
     matched: int
     emitted: int
     cpu_seconds: float
-    #: Rows by region that the sifter let through, rows of no region last; empty without a sifter.
+    #: Rows by region that the sifter let through; empty without a sifter.
     kept: tuple[int, ...] = ()
     #: Rows that passed as samples; not among `kept`.
     sampled: int = 0

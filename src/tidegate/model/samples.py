@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 class Sampled:
     """Rows that passed a sifter as samples: coordinates (rows, axes), and how many queries each hits.
 
-    A null coordinate is NaN here: such a row lies in no region.
+    A null coordinate is NaN here.
     """
 
     coordinates: NDArray[np.float64]

@@ -47,7 +47,7 @@ def sift_metrics(
 
 
 def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> Metrics:
-    kept = np.zeros(sifter.regions.count + 1, np.int64)
+    kept = np.zeros(sifter.regions.count, np.int64)
     for report in reports:
         # A sifter that was made for other queries is not applied and counts nothing by region.
         kept += np.array(report.kept, np.int64) if report.kept else 0

@@ -9,8 +9,8 @@ frequencies are corrected for sampling error (`shrinkage.py`). With `paper=True`
 passes of fresh data still differs from z by sampling error, about half a percent of all rows for 1000
 sample rows. Once sources have counted their rows by region, `reconfigure` removes that error.
 
-Sample rows in no region (NaN or null) always pass, and the other rows compensate for them.
-"""
+Rows with a null or NaN get regions of their own (`partition/null_patterns.py`), with thresholds like any
+other."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.sift.construct.configuration import configure
 from tidegate.sift.construct.consolidation import Consolidated, consolidate
 from tidegate.sift.construct.shrinkage import shrunk
+from tidegate.sift.partition.null_patterns import null_patterns, with_null_patterns
 from tidegate.sift.partition.partitioners import Partitioner
 from tidegate.sift.placing import frequencies
 from tidegate.sift.queries.boxes import Boxes
@@ -55,7 +56,7 @@ class Constructed:
 
     regions: Regions
     thresholds: NDArray[np.float64]
-    #: The share of rows in each region; the remainder to one is in no region.
+    #: The share of rows in each region.
     frequencies: NDArray[np.float64]
     consolidated: Consolidated
 
@@ -85,7 +86,9 @@ def construct(
     paper: bool = False,
 ) -> Constructed:
     """A sifter of at most this many regions with the admit ratio z."""
-    parts = partition(domain, sample.rows, sample.hits, asked.boxes, regions)
+    patterns = null_patterns(sample.rows, regions // 2)
+    parts = partition(domain, sample.rows, sample.hits, asked.boxes, regions - len(patterns))
+    parts = with_null_patterns(parts, patterns)
     shares = frequencies(parts, sample.rows)
     if paper:
         seen = consolidate(parts, shares, *asked)
@@ -106,15 +109,15 @@ def reconfigure(
     fairness: float = 0.5,
     sample: NDArray[np.float64] | None = None,
 ) -> Constructed:
-    """New thresholds for existing regions; `counts` are the sources' rows per region, last those in none."""
-    if len(counts) != regions.count + 1 or (counts < 0).any() or not counts.sum() > 0:
+    """New thresholds for existing regions; `counts` are the rows in each region."""
+    if len(counts) != regions.count or (counts < 0).any() or not counts.sum() > 0:
         raise FlowError(
             "The row counts of a source do not fit the regions of the sifter",
             code="INTERNAL_ARRAYS_INCONSISTENT",
-            got=f"{counts.tolist()} for {regions.count} regions and the rows outside them",
+            got=f"{counts.tolist()} for {regions.count} regions",
             do=REPORT_BUG,
         )
-    shares = counts[:-1] / counts.sum()
+    shares = counts / counts.sum()
     seen = consolidate(regions, shares, boxes, weights, alphas, sample)
     return _configured(regions, shares, seen, z, fairness)
 
@@ -122,6 +125,5 @@ def reconfigure(
 def _configured(
     regions: Regions, shares: NDArray[np.float64], seen: Consolidated, z: float, fairness: float
 ) -> Constructed:
-    unplaced = max(0.0, 1.0 - float(shares.sum()))
-    thresholds = configure(seen.region_qos, shares, seen.nonempty, z, fairness, unplaced)
+    thresholds = configure(seen.region_qos, shares, seen.nonempty, z, fairness)
     return Constructed(regions, thresholds, shares, seen)

@@ -3,7 +3,7 @@
 Paper: sifters, section V ("lookup") and f(S) of section IV-A. About log2 l steps per row where the tree is
 balanced.
 
-A row with a NaN coordinate (callers pass null as NaN) is in no region: its number is `regions.count`.
+A NaN coordinate (callers pass null as NaN) is above every cut, like +inf.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def region_of(regions: Regions, coordinates: NDArray[np.float64]) -> NDArray[np.
 
 
 def frequencies(regions: Regions, sample: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The share of the sample in each region; the remainder to one is in no region."""
+    """The share of the sample in each region."""
     if not len(sample):
         raise FlowError(
             "A sifter cannot be built from an empty sample",
@@ -34,8 +34,8 @@ def frequencies(regions: Regions, sample: NDArray[np.float64]) -> NDArray[np.flo
             why="The distribution of rows over the regions is unknown without sample rows",
             do="Collect a sample before building the sifter",
         )
-    counts = np.bincount(region_of(regions, sample), minlength=regions.count + 1)
-    return np.asarray(counts[:-1] / len(sample))
+    counts = np.bincount(region_of(regions, sample), minlength=regions.count)
+    return np.asarray(counts / len(sample))
 
 
 @compiled
@@ -45,15 +45,10 @@ def _walk(
     children: NDArray[np.int32],
     coordinates: NDArray[np.float64],
 ) -> NDArray[np.int32]:
-    rows, axes = coordinates.shape
-    found = np.empty(rows, np.int32)
-    for row in range(rows):
+    found = np.empty(len(coordinates), np.int32)
+    for row in range(len(coordinates)):
         node = 0 if axis.size else -1
         while node >= 0:
             node = children[node, 0 if coordinates[row, axis[node]] < at[node] else 1]
         found[row] = ~node
-        # Check all coordinates, not only those on the path.
-        for k in range(axes):
-            if np.isnan(coordinates[row, k]):
-                found[row] = axis.size + 1
     return found

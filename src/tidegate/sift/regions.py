@@ -3,11 +3,11 @@
 Paper: sifters, section IV-A. Every partitioner (grid, equi-depth, flexible, ours) returns this: inner node
 i sends a row left where its coordinate on axis `axis[i]` is below `at[i]`, else right; `children[i]` holds
 the two successors, an inner node j as j, region r as ~r. Node 0 is the root; without any node there is one
-region. Cuts of integer and category axes are integers.
+region. Cuts of integer and category axes are integers. A cut at infinity separates numbers from rows without
+one: NaN, null and +inf are above every cut (`partition/null_patterns.py`).
 
-Guarantee: every row whose coordinates are numbers lies in exactly one region. The outermost regions are
-unbounded: a row outside of the domain belongs to the nearest region in the tree. The domain bounds volumes
-only. A row with a NaN or null coordinate is in no region (number `count`).
+Guarantee: every row lies in exactly one region. The outermost regions are unbounded: a row outside of the
+domain belongs to the nearest region in the tree. The domain bounds volumes only.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from tidegate.cli.main import main
 from tidegate.cli.sift import format_of
 from tidegate.edge import source
 from tidegate.edge.node import Node
-from tidegate.edge.sifter_folder import offered, publish
+from tidegate.edge.sifter_folder import SifterFolder
 from tidegate.errors import FlowError
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.queries.axes import Axis
@@ -66,8 +66,7 @@ def arrow(columns: dict[str, pa.Array]) -> bytes:
 def test_json_lines_pass_byte_for_byte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, JSON) == lines(JSON, 1, 3, 4)
     assert capsys.readouterr().err == (
-        "tidegate sift: offered 6, kept 3, dropped 3 (50.0%), sampled 0, unplaced 1, bad lines 0; "
-        "sifter version 1\n"
+        "tidegate sift: offered 6, kept 3, dropped 3 (50.0%), sampled 0, bad lines 0; sifter version 1\n"
     )
 
 
@@ -112,7 +111,7 @@ def test_bad_lines_are_counted_told_and_left_out(tmp_path: Path, capsys: pytest.
     assert "line 7 is not a row: invalid JSON" in error
     assert 'line 14 is not a row: x is not a number: "0.9"' in error
     assert error.count("is not a row") == 5
-    assert "offered 12, kept 6, dropped 6 (50.0%), sampled 0, unplaced 2, bad lines 12" in error
+    assert "offered 12, kept 6, dropped 6 (50.0%), sampled 0, bad lines 12" in error
 
 
 def test_lines_are_numbered_through_all_pieces(
@@ -170,15 +169,15 @@ def test_a_missing_column_is_named_unless_allowed(
     assert "[SIFT_COLUMN_MISSING] The rows have no column x. Got: columns y, z." in error
     assert "--allow-missing" in error
     assert run(tmp_path, rows, "--allow-missing") == rows
-    assert "unplaced" in capsys.readouterr().err
+    assert "dropped 0" in capsys.readouterr().err
 
 
 def test_counts_of_each_region_are_written(tmp_path: Path) -> None:
     run(tmp_path, JSON, "--counts", str(tmp_path / "counts"), "--node", "east")
     counts = json.loads((tmp_path / "counts").read_text())
     assert counts["node"] == "east"
-    assert (counts["offered"], counts["dropped"], counts["unplaced"]) == (6, 3, 1)
-    assert (counts["regions_offered"], counts["regions_dropped"]) == ([3, 2], [3, 0])
+    assert (counts["offered"], counts["dropped"], counts["version"]) == (6, 3, 1)
+    assert (counts["regions_offered"], counts["regions_dropped"]) == ([3, 3], [3, 0])
 
 
 @pytest.mark.parametrize(
@@ -263,7 +262,7 @@ def test_ctrl_c_ends_it_with_counters(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    publish(str(tmp_path), SIFTER)
+    SifterFolder(str(tmp_path)).publish(SIFTER)
     return str(tmp_path)
 
 
@@ -294,9 +293,9 @@ def test_rows_leave_at_once_and_a_new_sifter_is_picked_up_on_the_way(
     feed(edge, b'{"x": 0.1}\n{"x": 0.9}\n')
     # The input is still open: the row came out of a piece that was not full.
     assert out.readline() == b'{"x": 0.9}\n'
-    (Path(folder) / "sifter-000009.json").write_text("torn")
-    publish(folder, TURNED)
-    assert b"sifter-000009.json is skipped" in told.readline()
+    (Path(folder) / "sifter-0-9.json").write_text("torn")
+    SifterFolder(folder).publish(TURNED)
+    assert b"sifter-0-9.json is passed over" in told.readline()
     assert b"sifter version 2" in told.readline()
     feed(edge, b'{"x": 0.1}\n{"x": 0.9}\n')
     assert out.readline() == b'{"x": 0.1}\n'
@@ -304,7 +303,7 @@ def test_rows_leave_at_once_and_a_new_sifter_is_picked_up_on_the_way(
     os.kill(edge.pid, signal.SIGTERM)
     assert edge.wait() == 0
     assert b"offered 4, kept 2, dropped 2 (50.0%)" in told.readline()
-    counts = offered(folder)
+    (counts,) = SifterFolder(folder).counts()
     assert (counts.version, counts.offered, counts.dropped) == (2, 4, 2)
     assert (counts.regions_offered, counts.regions_dropped) == ((1, 1), (0, 1))
 

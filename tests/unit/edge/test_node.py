@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tidegate.edge.node import TICK_SECONDS, Node
-from tidegate.edge.sifter_folder import counts_of, offered, publish
+from tidegate.edge.sifter_folder import SifterFolder
 from tidegate.sift.filter.decision import SAMPLE
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.queries.axes import Axis
@@ -37,92 +37,138 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> SifterFolder:
+    return SifterFolder(str(tmp_path))
+
+
 def test_every_row_is_counted_once() -> None:
     node = Node("east", FIRST)
     assert node.decide(ROWS).tolist() == [0, 0, 1, 1]
     node.bad += 3
     counts = node.close()
     assert (counts.offered, counts.kept, counts.dropped) == (4, 2, 2)
-    assert (counts.unplaced, counts.bad, counts.version) == (1, 3, 1)
-    assert (counts.regions_offered, counts.regions_dropped) == ((2, 1), (2, 0))
+    assert (counts.bad, counts.order) == (3, (0, 1))
+    assert (counts.regions_offered, counts.regions_dropped) == ((2, 2), (2, 0))
 
 
-def test_a_newer_sifter_is_taken_and_totals_go_on(tmp_path: Path, clock: Clock) -> None:
+def test_a_newer_sifter_is_taken_and_totals_go_on(folder: SifterFolder, clock: Clock) -> None:
     said: list[str] = []
-    node = Node("east", FIRST, str(tmp_path), report=said.append, clock=clock)
+    node = Node("east", FIRST, folder, report=said.append, clock=clock)
     node.decide(ROWS)
     node.bad += 1
-    publish(str(tmp_path), SECOND)
+    folder.publish(SECOND)
     node.tick()
     assert node.sifter == SECOND
     assert said == ["sifter version 2: 2 regions, z = 1"]
-    assert node.decide(ROWS).tolist() == [1, 1, 0, 1]
+    assert node.decide(ROWS).tolist() == [1, 1, 0, 0]
     counts = node.close()
-    assert (counts.offered, counts.dropped, counts.unplaced, counts.bad) == (8, 3, 2, 1)
-    assert (counts.version, counts.regions_offered, counts.regions_dropped) == (2, (2, 1), (0, 1))
-    assert counts_of(str(tmp_path), "east") == counts
+    assert (counts.offered, counts.dropped, counts.bad) == (8, 4, 1)
+    assert (counts.order, counts.regions_offered, counts.regions_dropped) == ((0, 2), (2, 2), (0, 2))
+    assert folder.counts_of("east") == counts
 
 
-def test_samples_go_on_under_a_newer_sifter(tmp_path: Path, clock: Clock) -> None:
+def test_a_newer_run_is_followed_although_its_versions_begin_anew(folder: SifterFolder, clock: Clock) -> None:
+    node = Node("east", replace(FIRST, epoch=5, version=900), folder, clock=clock)
+    folder.publish(replace(SECOND, epoch=6, version=0))
+    node.tick()
+    assert node.sifter.order == (6, 0)
+    counts = folder.counts_of("east")
+    assert counts is not None
+    assert counts.order == (6, 0), "the server sees which sifter the node runs"
+
+
+def test_samples_go_on_under_a_newer_sifter(folder: SifterFolder, clock: Clock) -> None:
     rows = [np.full(100, 0.9)]
     first, second = (replace(sifter, sample_share=0.5) for sifter in (FIRST, SECOND))
-    following, staying = Node("east", first, str(tmp_path), clock=clock), Node("east", first)
+    following, staying = Node("east", first, folder, clock=clock), Node("east", first)
     following.decide(rows)
     staying.decide(rows)
-    publish(str(tmp_path), second)
+    folder.publish(second)
     following.tick()
     assert ((following.decide(rows) == SAMPLE) == (staying.decide(rows) == SAMPLE)).all()
 
 
-def test_the_folder_is_looked_at_now_and_then(tmp_path: Path, clock: Clock) -> None:
-    node = Node("east", FIRST, str(tmp_path), clock=clock)
+def test_the_folder_is_looked_at_now_and_then(folder: SifterFolder, clock: Clock) -> None:
+    node = Node("east", FIRST, folder, clock=clock)
     node.tick()
-    publish(str(tmp_path), SECOND)
+    folder.publish(SECOND)
     node.decide(ROWS)
     node.tick()
     assert node.sifter == FIRST
-    assert offered(str(tmp_path)).offered == 0
+    assert [counts.offered for counts in folder.counts()] == [0]
     clock.now += TICK_SECONDS
     node.tick()
     assert node.sifter == SECOND
-    assert offered(str(tmp_path)).offered == 4
+    assert [counts.offered for counts in folder.counts()] == [4]
 
 
-def test_an_older_sifter_is_not_taken(tmp_path: Path, clock: Clock) -> None:
-    publish(str(tmp_path), FIRST)
-    node = Node("east", SECOND, str(tmp_path), clock=clock)
+def test_an_older_sifter_is_not_taken(folder: SifterFolder, clock: Clock) -> None:
+    folder.publish(FIRST)
+    node = Node("east", SECOND, folder, clock=clock)
     node.tick()
     assert node.sifter == SECOND
 
 
-def test_a_damaged_sifter_is_told_once_and_passed_over(tmp_path: Path, clock: Clock) -> None:
-    publish(str(tmp_path), SECOND)
-    (tmp_path / "sifter-000003.json").write_text('{"kind": "sif')
+def test_a_damaged_sifter_is_reported_once_and_passed_over(tmp_path: Path, clock: Clock) -> None:
     said: list[str] = []
-    node = Node("east", FIRST, str(tmp_path), report=said.append, clock=clock)
+    folder = SifterFolder(str(tmp_path), said.append)
+    folder.publish(SECOND)
+    (tmp_path / "sifter-0-3.json").write_text('{"kind": "sif')
+    node = Node("east", FIRST, folder, clock=clock)
     node.tick()
     clock.now += TICK_SECONDS
     node.tick()
     assert node.sifter == SECOND
-    assert [text for text in said if "sifter-000003.json is skipped" in text] == said[:1]
-    assert len(said) == 2
+    assert len(said) == 1
+    assert "sifter-0-3.json is passed over" in said[0]
+
+
+def test_a_folder_that_cannot_be_used_stops_no_rows(tmp_path: Path, clock: Clock) -> None:
+    said: list[str] = []
+    (tmp_path / "counts-east.json").mkdir()
+    folder = SifterFolder(str(tmp_path), said.append)
+    node = Node("east", FIRST, folder, report=said.append, clock=clock)
+    for _ in range(3):
+        clock.now += TICK_SECONDS
+        node.decide(ROWS)
+        node.tick()
+    assert node.close().offered == 12
+    assert [text.partition(":")[0].rpartition("/")[2] for text in said] == [
+        "counts-east.json is passed over",
+        "the folder of --follow cannot be used",
+    ]
+    (tmp_path / "counts-east.json").rmdir()
+    node.close()
+    assert folder.counts_of("east") == node.counts()
 
 
 @pytest.mark.parametrize("again", [FIRST, SECOND])
 def test_a_node_that_starts_again_goes_on_from_its_counts(
-    tmp_path: Path, clock: Clock, again: Sifter
+    folder: SifterFolder, clock: Clock, again: Sifter
 ) -> None:
-    first = Node("east", FIRST, str(tmp_path), clock=clock)
+    first = Node("east", FIRST, folder, clock=clock)
     first.decide(ROWS)
     left = first.close()
-    second = Node("east", again, str(tmp_path), clock=clock)
+    second = Node("east", again, folder, clock=clock)
     assert replace(
         second.counts(), version=1, regions_offered=(), regions_dropped=(), regions_sampled=()
     ) == (replace(left, regions_offered=(), regions_dropped=(), regions_sampled=()))
-    assert second.counts().regions_offered == ((2, 1) if again == FIRST else (0, 0))
+    assert second.counts().regions_offered == ((2, 2) if again == FIRST else (0, 0))
     second.decide(ROWS)
     counts = second.close()
-    assert (counts.offered, counts.unplaced, counts.kept + counts.dropped) == (8, 2, 8)
+    assert (counts.offered, counts.kept + counts.dropped) == (8, 8)
+
+
+def test_a_node_without_the_counts_it_left_is_another_incarnation(tmp_path: Path, clock: Clock) -> None:
+    folder = SifterFolder(str(tmp_path))
+    first = Node("east", FIRST, folder, clock=clock)
+    first.decide(ROWS)
+    left = first.close()
+    (tmp_path / "counts-east.json").write_bytes(b"\xff torn")
+    again = Node("east", FIRST, SifterFolder(str(tmp_path)), clock=clock).counts()
+    assert (again.node, again.offered) == ("east", 0)
+    assert again.incarnation != left.incarnation
 
 
 def test_nodes_sample_other_rows() -> None:

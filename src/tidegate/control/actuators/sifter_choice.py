@@ -9,6 +9,7 @@ Reasons for a new one:
     it misses its volume  what passed differs from z by more than `missed` of all rows: new thresholds, from
                           the rows counted in each region (beyond the paper, which uses the sample's
                           frequencies, with their sampling error)
+    other samples         far more or fewer rows are expected: another share of samples, and new thresholds
 
 Guarantee: a pure function. Samples pass every sifter, and thresholds compensate for them: the volume that
 passes, samples included, is z. Without enough samples all rows are dropped with equal probability.
@@ -17,7 +18,7 @@ passes, samples included, is z. Without enough samples all rows are dropped with
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,10 @@ from tidegate.sift.queries.query_set import QuerySet
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+#: Another share of samples is worth another sifter if it differs by more than this factor.
+RESAMPLED = 2.0
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,20 @@ class Seen:
     #: Rows that the kept and sampled ones were taken from; 0 if unknown.
     offered: int
     sampled: int
-    #: Rows by region that the sifter let through, not counting samples; those of no region last.
+    #: Rows by region that the sifter let through, not counting samples.
     kept: NDArray[np.int64]
+    #: Rows offered in each region, where sources drop and count them, since the sifter was published.
+    counts: NDArray[np.int64] | None = None
+
+    @property
+    def passed(self) -> float:
+        """The share of the offered rows that passed."""
+        return float(self.kept.sum() + self.sampled) / max(1, self.offered)
+
+    @property
+    def chance(self) -> float:
+        """The deviation of that share which later rows may take back: sources count from few rows on."""
+        return 0.0 if self.counts is None else float(1 / np.sqrt(max(1, self.offered)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,47 +109,72 @@ def choose(
     z: float,
     share: float,
 ) -> ChosenSifter:
-    """The sifter for the next batch: z of the offered rows pass, samples (`share`) included."""
+    """The sifter for the next batch: z of the offered rows pass, samples included.
+
+    `share`: the share of samples that another sifter would get.
+    """
     both = Sampled.joined([seen.old, seen.new]).last(settings.samples)
     # Samples always pass, so the other rows are dropped at a slightly higher rate.
     drop = min(1.0, (1 - z) / (1 - share))
+    asked = _Wanted(sifter, shed, z, share, drop)
     if abs(z - sifter.z) > settings.drift * sifter.z or (z == 1) != (sifter.z == 1):
         why = f"z went from {sifter.z:.3f} to {z:.3f}"
-        return _next(sifter, shed, z, both, _built(settings, shed, queries, both, drop), drop, why)
+        return _next(asked, both, _built(settings, shed, queries, both, drop), why)
+    if not share / RESAMPLED <= sifter.sample_share <= share * RESAMPLED:
+        shares = None if frequencies is None else np.rint(1e9 * np.array(frequencies)).astype(np.int64)
+        why = f"the share of samples went from {sifter.sample_share:.3f} to {share:.3f}"
+        return _next(asked, both, _reset(asked, queries, shares, both), why)
     if frequencies is None or z == 1:
         return ChosenSifter(sifter, both, frequencies)
     moved = _moved(settings, sifter, frequencies, seen.new)
     if moved:
         why = f"{moved:.0%} of the rows lie elsewhere"
-        return _next(sifter, shed, z, seen.new, _built(settings, shed, queries, seen.new, drop), drop, why)
-    passed = (seen.kept.sum() + seen.sampled) / max(1, seen.offered)
-    if abs(passed - sifter.z) > settings.missed and seen.offered:
-        counts = _counted(sifter, seen, np.array(frequencies))
-        unplaced = counts[-1] / counts.sum()
-        built = reconfigure(
-            sifter.regions,
-            counts,
-            queries.boxes,
-            queries.weights,
-            queries.alphas,
-            z=max(1 - drop, unplaced),
-            fairness=shed.fairness,
-            sample=both.coordinates,
-        )
-        why = f"{passed:.3f} of the rows passed instead of {sifter.z:.3f}"
-        return _next(sifter, shed, z, both, built, drop, why)
+        return _next(asked, seen.new, _built(settings, shed, queries, seen.new, drop), why)
+    if seen.offered and abs(seen.passed - sifter.z) > max(settings.missed, seen.chance):
+        counts = _counted(sifter, seen, np.array(frequencies)) if seen.counts is None else seen.counts
+        built = _reset(asked, queries, counts, both)
+        why = f"{seen.passed:.3f} of the rows passed instead of {sifter.z:.3f}"
+        return _next(asked, both, built, why)
     return ChosenSifter(sifter, both, frequencies)
 
 
-def _next(
-    last: Sifter, shed: Shed, z: float, sample: Sampled, built: Constructed | None, drop: float, why: str
-) -> ChosenSifter:
+class _Wanted(NamedTuple):
+    """The sifter that stood, and what the next one must do."""
+
+    last: Sifter
+    shed: Shed
+    z: float
+    share: float
+    #: The share of rows to drop of those that are no samples.
+    drop: float
+
+
+def _reset(
+    asked: _Wanted, queries: QuerySet, counts: NDArray[np.int64] | None, sample: Sampled
+) -> Constructed | None:
+    """New thresholds for the same regions, by the rows in each; None if there are no regions."""
+    if counts is None:
+        return None
+    return reconfigure(
+        asked.last.regions,
+        counts,
+        queries.boxes,
+        queries.weights,
+        queries.alphas,
+        z=1 - asked.drop,
+        fairness=asked.shed.fairness,
+        sample=sample.coordinates,
+    )
+
+
+def _next(asked: _Wanted, sample: Sampled, built: Constructed | None, why: str) -> ChosenSifter:
+    last, shed, z, share, drop = asked
     if built is None:
         even = Sifter.passing_everything(last.axes, last.regions.domain, name=last.name)
         sifter = replace(even, thresholds=np.array([drop]))
     else:
         sifter = replace(last, regions=built.regions, thresholds=built.thresholds)
-    sifter = replace(sifter, version=last.version + 1, z=z, fairness=shed.fairness)
+    sifter = replace(sifter, version=last.version + 1, z=z, fairness=shed.fairness, sample_share=share)
     if built is None:
         return ChosenSifter(sifter, sample, None, None, why)
     worth = built.consolidated
@@ -150,15 +192,13 @@ def _built(
         domain = domain_of(queries.boxes, sample.coordinates)
     except FlowError:
         return None  # All of them lie in one point.
-    unplaced = float(np.isnan(sample.coordinates).any(axis=1).mean())
-    z = max(1 - drop, unplaced)
     return construct(
-        partitioner_for(shed.sift, queries.weights, queries.alphas, z=z, fairness=shed.fairness),
+        partitioner_for(shed.sift, queries.weights, queries.alphas, z=1 - drop, fairness=shed.fairness),
         domain,
         Sample(sample.coordinates, sample.hits.astype(np.int64)),
         Asked(queries.boxes, queries.weights, queries.alphas),
         regions=shed.regions,
-        z=z,
+        z=1 - drop,
         fairness=shed.fairness,
     )
 
@@ -176,12 +216,12 @@ def _moved(settings: ChoiceSettings, sifter: Sifter, frequencies: list[float], n
 
 def _counted(sifter: Sifter, seen: Seen, frequencies: NDArray[np.float64]) -> NDArray[np.int64]:
     """Rows offered in each region, samples excluded: from those that passed, if any do."""
-    passing = 1 - np.append(sifter.thresholds, 0.0)
+    passing = 1 - sifter.thresholds
     open_ = passing > 0
     counts = np.where(open_, seen.kept / np.where(open_, passing, 1.0), 0.0)
     # Nothing passes from closed regions: the rows not accounted for are spread over them as in the sample.
-    closed = ~open_[:-1]
+    closed = ~open_
     missing = max(0.0, seen.offered - seen.sampled - float(counts.sum()))
     if closed.any() and frequencies[closed].sum() > 0:
-        counts[:-1][closed] = missing * frequencies[closed] / frequencies[closed].sum()
+        counts[closed] = missing * frequencies[closed] / frequencies[closed].sum()
     return np.maximum(np.rint(counts), 0).astype(np.int64)

@@ -10,13 +10,14 @@ and has the sifter replaced when needed (`sifter_choice.py`), for the next plan.
 
 Guarantee: pure functions of the manifest and the reports; what was learnt is in the manifest as JSON. While
 z = 1 nothing is dropped. Without enough samples all rows are dropped with equal probability. Thresholds
-compensate for samples: the volume that passes is z.
+compensate for samples: the volume that passes is z. A sifter stays as it is, with its share of samples, until
+another with a higher version replaces it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport
 from tidegate.model.samples import Sampled
+from tidegate.sift.filter.decision import Counters
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain
@@ -54,8 +56,6 @@ class SiftSettings:
     #: Time that a batch may take, and time between two triggers.
     batch_seconds: float
     trigger_seconds: float
-    #: Matches whose rows are dropped at the sources, so that a batch does not match one sifter exactly.
-    at_sources: frozenset[str] = frozenset()
     choice: ChoiceSettings = field(default_factory=ChoiceSettings)
 
 
@@ -68,13 +68,15 @@ class Offered:
     busy_seconds: float
     #: Workers have just started, so their time says nothing about their speed.
     cold: bool = False
+    #: By match whose rows are dropped at the sources: what they counted under the sifter of the plan so far.
+    at_sources: Mapping[str, Counters] = field(default_factory=dict)
 
 
 def decide(settings: SiftSettings, manifest: Manifest) -> Snapshot:
     """The sifter of each match for the batch after this manifest."""
     known = manifest.control.get(CONTROL, {}).get("matches", {})
     return {
-        name: known[name]["sifter"] if _fits(known.get(name), queries) else _passing(queries, name).to_json()
+        name: known[name]["sifter"] if _fits(known.get(name), queries) else passing(queries, name).to_json()
         for name, queries in settings.matches.items()
     }
 
@@ -109,7 +111,8 @@ def learn(
         last = last if _fits(last, queries) else None
         stood = _stood(plan.shed.sifters.get(name), queries, name)
         asked = _Asked(name, queries, levels.get(name, rule.fraction), ahead)
-        learnt = _learnt(settings, asked, last, stood, mine, entered)
+        seen = _seen(queries, last, stood, mine, offered.at_sources.get(name, entered))
+        learnt = _learnt(settings, asked, last, stood, seen)
         # Why the sifter in force was made, however long ago: for people.
         made = {"batch": plan.batch, "why": learnt["why"]} if learnt["why"] else (last or {}).get("made")
         matches[name] = {**learnt, "made": made}
@@ -131,28 +134,21 @@ def _learnt(
     asked: _Asked,
     last: Mapping[str, Any] | None,
     stood: Sifter,
-    reports: Sequence[MatchReport],
-    offered: int,
+    seen: Seen,
 ) -> Snapshot:
     """What is known of one match: its samples, and the sifter for the next batch."""
     name, queries, z, ahead = asked
-    axes, samples = len(queries.boxes.axes), settings.choice.samples
+    samples = settings.choice.samples
     known: Mapping[str, Any] = {"frequencies": None, "quality": None} if last is None else last
-    seen = Seen(
-        old=Sampled.empty(axes) if last is None else from_plain(Sampled, last["sample"]),
-        new=Sampled.joined([Sampled.empty(axes), *_samples(reports)]),
-        offered=0 if name in settings.at_sources else offered,
-        sampled=sum(report.sampled for report in reports),
-        kept=_kept(reports, stood.regions.count),
-    )
-    share = min(SHARE_MAX, samples / 4 / ahead) if ahead else FIRST_SHARE
     # A sifter built for other queries is not valid for these.
-    sifter = _passing(queries, name) if last is None else stood
+    sifter = passing(queries, name) if last is None else stood
+    # Samples pass regardless of thresholds, so they must be fewer than all that may pass.
+    share = min(SHARE_MAX, z / 2, samples / 4 / ahead if ahead else sifter.sample_share)
     chosen = choose(settings.choice, settings.shed, queries, sifter, known["frequencies"], seen, z, share)
     return {
         "queries": queries.fingerprint,
         "sample": to_plain(chosen.sample.last(samples)),
-        "sifter": replace(chosen.sifter, sample_share=share).to_json(),
+        "sifter": chosen.sifter.to_json(),
         "frequencies": chosen.frequencies,
         "quality": chosen.quality if chosen.why else known["quality"],
         "regions": chosen.regions if chosen.why else known.get("regions"),
@@ -160,9 +156,30 @@ def _learnt(
     }
 
 
+def _seen(
+    queries: QuerySet,
+    last: Mapping[str, Any] | None,
+    stood: Sifter,
+    reports: Sequence[MatchReport],
+    offered: int | Counters,
+) -> Seen:
+    """What the reports show, and what the sources counted, if they drop the rows."""
+    axes, regions = len(queries.boxes.axes), stood.regions.count
+    old = Sampled.empty(axes) if last is None else from_plain(Sampled, last["sample"])
+    new = Sampled.joined([Sampled.empty(axes), *_samples(reports)])
+    if isinstance(offered, int):
+        sampled = sum(report.sampled for report in reports)
+        return Seen(old, new, offered, sampled, _kept(reports, regions))
+    if len(offered.offered) != regions:
+        offered = Counters.zero(regions)
+    kept = offered.offered - offered.dropped - offered.sampled
+    total, sampled = int(offered.offered.sum()), int(offered.sampled.sum())
+    return Seen(old, new, total, sampled, kept, offered.offered)
+
+
 def _kept(reports: Sequence[MatchReport], regions: int) -> NDArray[np.int64]:
-    """Rows by region that the sifter admitted, samples excluded; those of no region last."""
-    kept = np.zeros(regions + 1, np.int64)
+    """Rows by region that the sifter admitted, samples excluded."""
+    kept = np.zeros(regions, np.int64)
     for report in reports:
         kept += np.array(report.kept, np.int64) if report.kept else 0
     return kept
@@ -173,10 +190,10 @@ def _stood(planned: Mapping[str, Any] | None, queries: QuerySet, name: str) -> S
     sifter = None if planned is None else Sifter.from_json(planned)
     # Where queries have other axes than those of the plan, its sifter was not applied
     # (`driver/engine/work_orders.py`).
-    return sifter if sifter is not None and sifter.axes == queries.boxes.axes else _passing(queries, name)
+    return sifter if sifter is not None and sifter.axes == queries.boxes.axes else passing(queries, name)
 
 
-def _passing(queries: QuerySet, name: str) -> Sifter:
+def passing(queries: QuerySet, name: str) -> Sifter:
     """The trivial filter that a query begins with: nothing is dropped, some rows are samples."""
     axes = queries.boxes.axes
     domain = Domain(np.zeros(len(axes)), np.ones(len(axes)))

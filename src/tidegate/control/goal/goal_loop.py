@@ -184,7 +184,7 @@ def _mechanisms(step: Step, levels: Mapping[str, float], works: Mapping[str, Wor
             join_shedding.FromGoal(ran.worth, levels, works),
         )
     if settings.sifting is not None:
-        offered = sifting.Offered(ran.entered, busy, cold)
+        offered = sifting.Offered(ran.entered, busy, cold, ran.at_sources)
         learnt[sifting.CONTROL] = sifting.learn(settings.sifting, before, plan, ran.matched, offered, levels)
     if settings.dropping is not None:
         learnt[window_dropping.CONTROL] = window_dropping.learn(

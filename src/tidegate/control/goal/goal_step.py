@@ -16,6 +16,7 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.progress import LatencyProgress
 from tidegate.model.reports import MatchReport, TaskReport
+from tidegate.sift.filter.decision import Counters
 from tidegate.window.drop.network import Network
 
 
@@ -60,6 +61,8 @@ class Ran:
     taken: Mapping[str, TakenRows] = field(default_factory=dict)
     #: The measured latency of its rows; None if it was not measured.
     latency: LatencyProgress | None = None
+    #: By match whose rows are dropped at the sources: what they counted by region.
+    at_sources: Mapping[str, Counters] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

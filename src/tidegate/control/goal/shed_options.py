@@ -140,11 +140,8 @@ def regions_option(
     """A match behind a sifter of these regions: the loss is that of QoS at the best thresholds for each
     ratio.
     """
-    unplaced = max(0.0, 1.0 - float(frequencies.sum()))
-    levels = np.linspace(1.0, max(unplaced, FRACTION_MIN), _STEPS)
-    thresholds = [
-        configure(region_qos, frequencies, nonempty, z, fairness, unplaced) for z in levels.tolist()
-    ]
+    levels = np.linspace(1.0, FRACTION_MIN, _STEPS)
+    thresholds = [configure(region_qos, frequencies, nonempty, z, fairness) for z in levels.tolist()]
     lost = np.array([float(region_qos @ one) for one in thresholds])
     worth = float(region_qos.sum())
     left = 1 - lost / worth if worth > 0 else levels

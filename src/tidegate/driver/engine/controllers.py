@@ -159,6 +159,7 @@ class Controllers:
             done.worth,
             done.taken,
             done.latency,
+            done.entered.sources.regions,
         )
         done.after = replace(done.after, control=self._balanced(done, times))
         if self.settings.goal is not None:

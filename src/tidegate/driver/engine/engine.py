@@ -276,6 +276,7 @@ class Engine:
         known = self.checkpoint.plans.read(batch)
         if known is not None:
             refuse_other(known.spark_batch, taken)
+            self.controllers.matching.publish(known)
             return known
         size = 0 if rows is None else rows.size_bytes
         moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold, taken, size)

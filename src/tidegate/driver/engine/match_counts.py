@@ -14,8 +14,7 @@ from tidegate.driver.compile.compiled import (
 )
 from tidegate.driver.frames import observed
 from tidegate.driver.frames.stream_rows import StreamRows
-from tidegate.driver.io import source_sifters
-from tidegate.driver.io.source_sifters import SourceSifters
+from tidegate.driver.io.source_sifters import CONTROL, SourceCounts, SourceSifters
 from tidegate.model.graph import Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -32,10 +31,8 @@ class Entered:
     rows: Mapping[str, int]
     #: By match whose sifter runs at the sources: rows that arrived here.
     here: Mapping[str, int]
-    #: By match whose sifter runs at the sources: all rows that were offered and dropped there so far
-    at_sources: tuple[Mapping[str, int], Mapping[str, int]]
-    #: … and rows dropped there since the last batch.
-    dropped_at_sources: Mapping[str, int]
+    #: What sources counted that run sifters.
+    sources: SourceCounts
     #: By input of a union: its rows, and the late ones among them.
     united: Mapping[Reader, tuple[int, int]] = field(default_factory=dict)
 
@@ -46,7 +43,13 @@ class Matching:
     def __init__(self, compiled: Compiled, settings: SiftSettings | None):
         self._compiled, self._settings = compiled, settings
         self._streams = {match.name: match.layout.stream for match in compiled.matches}
-        self._sources = SourceSifters(compiled.matches)
+        self._sources = SourceSifters(
+            {
+                match.name: (match.node.publish_to, match.queries)
+                for match in compiled.matches
+                if match.node.publish_to is not None
+            }
+        )
 
     def sifters(self, manifest: Manifest) -> dict[str, Any]:
         """The sifters for the plan after this manifest."""
@@ -66,22 +69,18 @@ class Matching:
             for name, stream in self._streams.items()
             if stream is not None and (name in counts or stream in seen)
         }
-        offered, dropped = at_sources = self._sources.counted()
-        since = source_sifters.since
-        everywhere = {**rows, **since(before, source_sifters.CONTROL, offered)}
-        return Entered(seen, everywhere, rows, at_sources, since(before, source_sifters.DROPPED, dropped))
+        sources = self._sources.counted(before)
+        return Entered(seen, {**rows, **sources.offered}, rows, sources)
 
     def nothing_entered(self, seen: Mapping[str, Observed], before: Manifest) -> Entered:
         """The same for a commit without rows: what sources count meanwhile belongs to the next batch."""
-        known = before.control.get
-        at_sources = known(source_sifters.CONTROL, {}), known(source_sifters.DROPPED, {})
+        sources = SourceCounts({}, {}, {}, before.control.get(CONTROL, {}))
         nothing = {name: 0 for name, stream in self._streams.items() if stream is not None}
-        return Entered(seen, nothing, nothing, at_sources, {})
+        return Entered(seen, nothing, nothing, sources)
 
     def counts_more(self, before: Manifest) -> bool:
         """Whether sources that run sifters have counted rows since this manifest."""
-        offered, _ = self._sources.counted()
-        return any(source_sifters.since(before, source_sifters.CONTROL, offered).values())
+        return any(self._sources.counted(before).offered.values())
 
     def judged(
         self, seen: Mapping[str, Observed], plan: Plan, reports: Sequence[MatchReport]
@@ -120,10 +119,7 @@ class Matching:
 
     def remembered(self, entered: Entered) -> dict[str, Any]:
         """The counts of the sources so far, for the manifest."""
-        if self._settings is None:
-            return {}
-        offered, dropped = entered.at_sources
-        return {source_sifters.CONTROL: dict(offered), source_sifters.DROPPED: dict(dropped)}
+        return {CONTROL: entered.sources.remembered} if entered.sources.remembered else {}
 
 
 def counted(entered: Entered, late: Mapping[str, int]) -> Counted:
@@ -132,7 +128,7 @@ def counted(entered: Entered, late: Mapping[str, int]) -> Counted:
         arrived={name: one.offered for name, one in entered.arrived.items()},
         rejected={name: one.rejected for name, one in entered.arrived.items()},
         entered=entered.here,
-        at_sources=entered.dropped_at_sources,
+        at_sources=entered.sources.dropped,
         late=late,
         united={reader.name: rows for reader, rows in entered.united.items()},
     )

@@ -11,8 +11,8 @@ region, a row
 Numbers are compared as 53-bit integers, which gives the same result at less cost: Spark compares doubles by
 a call that handles NaN.
 
-Rows without coordinates (null or NaN on an axis) pass, because their worth is unknown. Late rows and rows too
-far ahead pass too: the tasks count and drop them.
+A null or NaN on an axis is above every cut, as at the edge. Late rows and rows too far ahead pass: the tasks
+count and drop them.
 
 Guarantee: the decision depends only on the row, the batch, the sifter and the seed, so a replay drops the
 same rows. Of a row, the columns that the user's steps compute are left out, unless they define regions: so
@@ -21,6 +21,7 @@ Spark can drop rows in front of the steps. Rows of a batch that are equal in all
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 from pyspark.sql import DataFrame
@@ -36,6 +37,7 @@ from tidegate.sift.regions import Regions
 from tidegate.worker.match.task import MatchWork, scaled
 from tidegate.worker.runtime.layout import HASH, SAMPLE, TIME
 
+_INFINITY = "cast('Infinity' as double)"
 #: The most regions for nested conditions: 100 are as slow as tables, several hundred exceed the limits of the
 #: code generator.
 TREE_MAX = 64
@@ -60,11 +62,10 @@ def sifted(rows: DataFrame, work: MatchWork, known: Collection[str] | None = Non
         bits = F.expr(lot_bits(work.seed, work.batch, drawn_by))
         return rows.withColumn(HASH, bits).withColumn(SAMPLE, sample)
     coordinates = [coordinate_sql(axis) for axis in sifter.axes]
-    nowhere = " OR ".join(f"isnull({x}) OR isnan({x})" for x in coordinates)
     refused = f"{TIME} < {data(work.late_before_us, 'bigint')}"
     refused += f" OR {TIME} > {data(work.newest_us, 'bigint')}"
     passes = f"{chance} >= {_threshold(sifter, lookup, coordinates)}"
-    return rows.where(f"{passes} OR {nowhere} OR {refused}").withColumn(SAMPLE, sample)
+    return rows.where(f"{passes} OR {refused}").withColumn(SAMPLE, sample)
 
 
 def _threshold(sifter: Sifter, lookup: Lookup, coordinates: list[str]) -> str:
@@ -87,19 +88,22 @@ def _walk(regions: Regions, coordinates: list[str], node: int = 0) -> str:
     if node < 0 or not len(regions.axis):
         return str(max(0, ~node))
     below, above = (_walk(regions, coordinates, int(child)) for child in regions.children[node])
-    return f"if({coordinates[regions.axis[node]]} < {float(regions.at[node])!r}D, {below}, {above})"
+    # Spark has no literal for infinity; a null is below nothing.
+    at = _INFINITY if regions.at[node] == math.inf else f"{float(regions.at[node])!r}D"
+    return f"if({coordinates[regions.axis[node]]} < {at}, {below}, {above})"
 
 
 def _rank(x: str, table: AxisTable) -> str:
     """The number of cuts at or below a coordinate, times the stride of the axis."""
-    if not len(table.cuts):
+    if not table.top:
         return "0"
     scaled = f"({x} - {data(table.origin, 'double')}) * {data(table.scale, 'double')}"
     bucket = f"cast(least(greatest({scaled}, 0D), {data(len(table.base) - 1.0, 'double')}) as int)"
     base = f"get({literal(table.base.tolist(), 'array<int>')}, {bucket})"
     cuts = literal([cut for cut in table.cuts.tolist() if cut == cut], "array<double>")
     steps = "".join(f" + if({x} >= get({cuts}, {base} + {step}), 1, 0)" for step in range(table.steps))
-    return f"({base}{steps}) * {data(table.stride, 'int')}"
+    rank = f"if({x} < {_INFINITY}, {base}{steps}, {data(table.top, 'int')})"
+    return f"{rank} * {data(table.stride, 'int')}"
 
 
 def marked(rows: DataFrame, mark: str) -> DataFrame:

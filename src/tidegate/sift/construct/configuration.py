@@ -54,18 +54,13 @@ def configure(
     nonempty: NDArray[np.bool_],
     z: float,
     fairness: float,
-    unplaced: float = 0.0,
 ) -> NDArray[np.float64]:
-    """The best drop threshold of every region.
-
-    `nonempty` marks the regions that a query intersects; `unplaced` is the share of rows that are in no
-    region (with a null, for example) and always pass, so that the frequencies add up to 1 − unplaced.
-    """
-    _check(frequencies, z, fairness, unplaced)
+    """The best drop threshold of every region; `nonempty` marks the regions that a query intersects."""
+    _check(frequencies, z, fairness)
     thresholds = np.empty(len(frequencies))
     idle = ~nonempty
     idle_rows = frequencies[idle].sum()
-    drop = min(1 - z, frequencies.sum())
+    drop = min(1 - z, float(frequencies.sum()))  # a sum of shares may be a little less than 1
     thresholds[idle] = min(1.0, drop / idle_rows) if idle_rows > NO_ROWS else float(drop > 0)
     thresholds[nonempty] = _asked(
         region_qos[nonempty], frequencies[nonempty], max(0.0, drop - idle_rows), fairness
@@ -104,8 +99,8 @@ def _raised(
     return raised
 
 
-def _check(frequencies: NDArray[np.float64], z: float, fairness: float, unplaced: float) -> None:
-    for name, share in (("throttler z", z), ("fairness bound Δ", fairness), ("unplaced share", unplaced)):
+def _check(frequencies: NDArray[np.float64], z: float, fairness: float) -> None:
+    for name, share in (("throttler z", z), ("fairness bound Δ", fairness)):
         if not 0 <= share <= 1:
             raise FlowError(
                 f"The {name} must be between 0 and 1",
@@ -114,18 +109,10 @@ def _check(frequencies: NDArray[np.float64], z: float, fairness: float, unplaced
                 do="Give a number from 0 to 1, both included",
             )
     total = frequencies.sum()
-    if not ((frequencies >= 0).all() and abs(total + unplaced - 1) <= ROUNDING):
+    if not ((frequencies >= 0).all() and abs(total - 1) <= ROUNDING):
         raise FlowError(
-            "The frequencies of regions and the unplaced share must be zero or more and sum to 1",
+            "The frequencies of regions must be zero or more and sum to 1",
             code="INTERNAL_ARRAYS_INCONSISTENT",
-            got=f"frequencies from {frequencies.min()} that sum to {total}, and {unplaced} unplaced",
+            got=f"frequencies from {frequencies.min()} that sum to {total}",
             do=REPORT_BUG,
-        )
-    if z < unplaced - ROUNDING:
-        raise FlowError(
-            f"The throttler z must be between {unplaced:.6g} and 1",
-            code="SIFTER_SETTING_INVALID",
-            got=z,
-            why=f"A share of {unplaced:.6g} of the rows lies in no region and always passes",
-            do="Raise z, or filter out rows whose coordinates are null or NaN before the sifter",
         )

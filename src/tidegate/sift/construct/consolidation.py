@@ -24,10 +24,11 @@ are.
 Where else the paper is open, or we differ:
 
 - A has no factor (1 − d): equation 5 carries it, but 9 applies it.
-- A query without data (no row in any of its regions, or all of it outside of the domain) is complete
-  whatever is dropped, as in the paper's experiments: all of its weight is in B. It still makes regions
-  non-empty, which costs nothing: such a region has no rows, so any fair threshold will do.
-"""
+- A query without data (no row in any of its regions, or all of it outside of the domain) is complete whatever
+  is dropped, as in the paper's experiments: all of its weight is in B. It still makes regions non-empty,
+  which costs nothing: such a region has no rows, so any fair threshold will do.
+- Where regions are cut at infinity (`partition/null_patterns.py`), the axis gets one more cell, as wide as
+  the domain, which all boxes cover that accept a null. NaN counts as null."""
 
 from __future__ import annotations
 
@@ -41,8 +42,9 @@ from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds, Tree, clip, covered, meet
 from tidegate.sift.construct.held_rows import by_first_axis, held
 from tidegate.sift.placing import region_of
+from tidegate.sift.queries.axes import NULL
 from tidegate.sift.queries.boxes import Boxes
-from tidegate.sift.regions import Regions
+from tidegate.sift.regions import Domain, Regions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,15 +86,16 @@ def consolidate(
     """
     _check(boxes, weights, alphas)
     gain = alphas * weights
-    rows = np.empty((0, len(boxes.axes))) if sample is None else sample[~np.isnan(sample).any(axis=1)]
+    rows = np.empty((0, len(boxes.axes))) if sample is None else sample
     order, at = by_first_axis(rows)
+    space, extents = _with_null_cells(regions, boxes)
     region_qos, nonempty, query_shares = _consolidate(
-        (regions.axis, regions.at, regions.children),
-        regions.bounds,
-        (regions.domain.low, regions.domain.high),
+        (space.axis, space.at, space.children),
+        space.bounds,
+        (space.domain.low, space.domain.high),
         frequencies,
-        (at, region_of(regions, rows)[order], 1 / max(1, 0 if sample is None else len(sample))),
-        boxes.extents,
+        (at, region_of(regions, rows)[order], 1 / max(1, len(rows))),
+        extents,
         (boxes.low, boxes.high),
         np.argsort(boxes.owner, kind="stable"),
         np.cumsum(np.bincount(boxes.owner, minlength=boxes.queries)),
@@ -100,6 +103,25 @@ def consolidate(
     )
     constant = weights.sum() - gain[query_shares > 0].sum()
     return Consolidated(region_qos, float(constant), nonempty, query_shares)
+
+
+def _with_null_cells(regions: Regions, boxes: Boxes) -> tuple[Regions, Bounds]:
+    """The regions with finite cuts only, and the boxes in that space; see the module docstring."""
+    endless = np.isinf(regions.at)
+    if not endless.any():
+        return regions, boxes.extents
+    low, high = regions.domain.low, regions.domain.high.copy()
+    axes = np.unique(regions.axis[endless])
+    edge = np.nextafter(high, np.inf)
+    high[axes] = edge[axes] + (high - low)[axes]
+    space = Regions(
+        Domain(low, high), regions.axis, np.where(endless, edge[regions.axis], regions.at), regions.children
+    )
+    begin, end = (side.copy() for side in boxes.extents)
+    accepts = (boxes.low <= NULL) & (boxes.high > NULL)
+    begin[:, axes] = np.minimum(begin, edge)[:, axes]
+    end[:, axes] = np.where(accepts, high, np.minimum(end, edge))[:, axes]
+    return space, (begin, end)
 
 
 def _check(boxes: Boxes, weights: NDArray[np.float64], alphas: NDArray[np.float64]) -> None:

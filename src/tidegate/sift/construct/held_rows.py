@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 
 def by_first_axis(rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The order of rows, coordinates (rows, axes), by their first axis, and their places (axes, rows)."""
+    """The order of rows, coordinates (rows, axes), by their first axis, and their places (axes, rows).
+
+    NaN stands for null, which no comparison accepts.
+    """
     order = np.argsort(rows[:, 0])
-    return order, np.ascontiguousarray(places(rows[order]).T)
+    return order, np.ascontiguousarray(places(rows[order], np.isnan(rows[order])).T)
 
 
 @compiled

@@ -1,19 +1,22 @@
 """Decision: which rows of a region are dropped, so that the region loses exactly its share of them.
 
-Paper: sifters, section IV-A. At the edge two counters per region decide, without random numbers: a row is
-dropped if sending it would let the share of dropped rows fall below the threshold d of its region,
+Paper: sifters, section IV-A. A share of the rows are samples (section II-E): marked, and passed regardless of
+the threshold, so that the server sees what is offered. The threshold d of a region is the share of its other
+rows to drop, at the edge as on a server, and whoever sets it makes up for the samples.
 
-    drop  ⇔  dropped + 1/2 < d · offered        (offered with this row)
+At the edge counters per region decide:
 
-Guarantee: after any number of rows of a region, dropped differs from d · offered by at most one half, as
-long as samples leave enough rows to drop. The one half is ours: as printed, the rule rounds up and drops
-the first row of every region with d > 0. That is too much where filters are replaced often and there are
-many regions and nodes; rounding to the nearest has no such drift.
+    drop  ⇔  dropped + lot < d · others             (others: rows that are no samples, with this one)
+    keep  ⇔  kept + lot < (1 − d) · others          where d > 1/2
 
-A share of the rows are samples (section II-E): marked, and passed regardless of the threshold, so that the
-server sees what is offered. They count as offered, not as dropped, so other rows are dropped in their
-place. A hash (SplitMix64) of the row's position in its stream selects them: every k-th row would always hit
-the same one of k sensors that alternate. A row in no region always passes; it is counted as region `count`.
+Every drop has a lot in [0, 1), drawn once. So each stretch of 1/d rows loses one at random: with a fixed lot
+(the paper rounds up) every k-th row would go, which is always the same one of k sensors that alternate.
+Guarantee: after any number of rows of a region, dropped differs from d · others by at most one, and on
+average by nothing, also where filters are replaced often and there are many regions and nodes. Equal rows
+have fates of their own.
+
+Lots come from a hash (SplitMix64) of the number of the drop in its region, samples from one of the row's
+position in its stream.
 
 A server decides without counters, because replays must agree: `keep_by_hash` takes 64 hashed bits of a row,
 
@@ -29,7 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.kernels import compiled
-from tidegate.sift.filter.lookup import NOWHERE, Lookup
+from tidegate.sift.filter.lookup import Lookup
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +47,7 @@ UNIT = 2.0**-53
 
 @dataclass(frozen=True, eq=False)
 class Counters:
-    """Rows of each region under one sifter; the last entry counts rows in no region."""
+    """Rows of each region under one sifter."""
 
     offered: NDArray[np.int64]
     dropped: NDArray[np.int64]
@@ -52,54 +55,62 @@ class Counters:
 
     @classmethod
     def zero(cls, regions: int) -> Counters:
-        return cls(*(np.zeros(regions + 1, np.int64) for _ in range(3)))
+        return cls(*(np.zeros(regions, np.int64) for _ in range(3)))
 
 
 class Gate:
-    """A sifter applied to one stream: batches of coordinates in, verdicts out; counters accumulate."""
+    """A sifter applied to one stream: batches of coordinates in, verdicts out; counters accumulate.
 
-    def __init__(self, sifter: Sifter, *, seed: int = 0, position: int = 0) -> None:
+    `counters`: those that a sifter of the same order left.
+    """
+
+    def __init__(
+        self, sifter: Sifter, *, seed: int = 0, position: int = 0, counters: Counters | None = None
+    ) -> None:
         self.sifter = sifter
         self.lookup: Lookup = Lookup.of(sifter.regions)
-        self.counters: Counters = Counters.zero(sifter.regions.count)
+        self.counters: Counters = counters or Counters.zero(sifter.regions.count)
         #: Nodes with different seeds sample different positions.
         self.seed = seed
         #: Rows seen so far, over all sifters.
         self.position = position
-        # Rows in no region are never dropped: a threshold of 0 needs no extra branch.
-        self._thresholds = np.append(sifter.thresholds, 0.0)
+        # Another sifter draws other lots.
+        self._lots = _lots(np.uint64((seed ^ hash(sifter.order)) % 2**64), sifter.thresholds, *self._counted)
 
     def decide(self, coordinates: Sequence[NDArray[np.float64]]) -> NDArray[np.uint8]:
         """DROP, KEEP or SAMPLE for every row, given one array per axis, in the order of the stream."""
         rows = len(coordinates[0])
         verdicts = np.empty(rows, np.uint8)
-        lookup, counted = self.lookup, self.counters
+        lookup = self.lookup
         if lookup.exact_walk:
-            cell, cells = lookup.regions(coordinates), np.arange(lookup.count + 1, dtype=np.int32)
+            cell, cells = lookup.regions(coordinates), np.arange(lookup.count, dtype=np.int32)
         else:
             cell, cells = np.zeros(rows, np.int32), lookup.cells
             lookup.add_ranks(coordinates, cell)
         _decide(
             cell,
             cells,
-            self._thresholds,
-            counted.offered,
-            counted.dropped,
-            counted.sampled,
+            self.sifter.thresholds,
+            *self._counted,
             self.sifter.sample_share,
             np.uint64((self.seed + self.position) % 2**64),
+            *self._lots,
             verdicts,
         )
         self.position += rows
         return verdicts
 
+    @property
+    def _counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        return self.counters.offered, self.counters.dropped, self.counters.sampled
+
 
 def keep_by_hash(
     region: NDArray[np.int32], hashed: NDArray[np.int64], thresholds: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Whether each row passes, by 64 hashed bits of it; regions without a threshold always pass."""
+    """Whether each row passes, by 64 hashed bits of it."""
     kept = np.empty(len(region), np.bool_)
-    _keep_by_hash(region, hashed.view(np.uint64), np.append(thresholds, 0.0), kept)
+    _keep_by_hash(region, hashed.view(np.uint64), thresholds, kept)
     return kept
 
 
@@ -113,19 +124,43 @@ def _decide(
     sampled: NDArray[np.int64],
     sample_share: float,
     position: np.uint64,
+    seeds: NDArray[np.uint64],
+    lots: NDArray[np.float64],
     verdicts: NDArray[np.uint8],
 ) -> None:
-    nowhere = len(thresholds) - 1
     for i in range(len(cell)):
-        region = nowhere if cell[i] >= NOWHERE else cells[cell[i]]
+        region = cells[cell[i]]
         offered[region] += 1
         if sample_share > 0.0 and _share(_mixed(position + np.uint64(i))) < sample_share:
             sampled[region] += 1
             verdicts[i] = SAMPLE
             continue
-        drop = dropped[region] + 0.5 < thresholds[region] * offered[region]
-        dropped[region] += drop
-        verdicts[i] = not drop
+        others, d = offered[region] - sampled[region], thresholds[region]
+        keeps = d > 0.5  # what is rarer has lots
+        chosen = others - 1 - dropped[region] if keeps else dropped[region]
+        hit = chosen + lots[region] < (1.0 - d if keeps else d) * others
+        if hit:
+            lots[region] = _share(_mixed(seeds[region] + np.uint64(chosen + 1)))
+        verdicts[i] = KEEP if hit == keeps else DROP
+        dropped[region] += hit != keeps
+
+
+@compiled
+def _lots(
+    seed: np.uint64,
+    thresholds: NDArray[np.float64],
+    offered: NDArray[np.int64],
+    dropped: NDArray[np.int64],
+    sampled: NDArray[np.int64],
+) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+    """By region: the seed of its lots, and the next lot."""
+    seeds, lots = np.empty(len(dropped), np.uint64), np.empty(len(dropped))
+    for region in range(len(dropped)):
+        kept = offered[region] - sampled[region] - dropped[region]
+        chosen = kept if thresholds[region] > 0.5 else dropped[region]
+        seeds[region] = _mixed(seed ^ _mixed(np.uint64(region)))
+        lots[region] = _share(_mixed(seeds[region] + np.uint64(chosen)))
+    return seeds, lots
 
 
 @compiled

@@ -17,7 +17,8 @@ bucket above it, and the comparisons decide the rest. The formula is plain float
 without anything that a compiler or SQL could do differently; Spark repeats it bit by bit over array
 literals.
 
-A NaN coordinate (null) on any axis: no region, which is number `count`.
+NaN (null) and +inf are above every cut, also above a cut at infinity, which `cuts` leaves out: their rank is
+`top`, the number of all cuts.
 
 Where there would be more than 2^20 cells (many axes), or cuts are so close that buckets would be too many,
 `exact_walk` is set and the tree is walked. A lookup is derived from the regions, never stored or sent.
@@ -57,12 +58,15 @@ class AxisTable:
     scale: float
     steps: int
     stride: int
+    #: The rank of what is no finite number and not -inf.
+    top: int
     base: NDArray[np.int16]
     cuts: NDArray[np.float64]
 
 
 def axis_table(cuts: NDArray[np.float64], stride: int) -> AxisTable | None:
     """The smallest table with the fewest comparisons; None where the cuts are too close for any."""
+    top, cuts = len(cuts), cuts[np.isfinite(cuts)]
     origin = float(cuts[0]) if len(cuts) else 0.0
     span = float(cuts[-1]) - origin if len(cuts) else 0.0
     if not isfinite(span):
@@ -78,7 +82,7 @@ def axis_table(cuts: NDArray[np.float64], stride: int) -> AxisTable | None:
             # Cuts are in order, and therefore their buckets.
             if (held[steps:] != held[:-steps]).all():
                 base = np.searchsorted(held, np.arange(buckets)).astype(np.int16)
-                return AxisTable(origin, scale, steps, stride, base, np.r_[cuts, np.full(steps, np.nan)])
+                return AxisTable(origin, scale, steps, stride, top, base, np.r_[cuts, np.full(steps, np.nan)])
             buckets *= 2
     return None
 
@@ -100,10 +104,6 @@ def cells_of(regions: Regions, cuts: list[NDArray[np.float64]], shape: tuple[int
         waiting.append((below, low, (*high[:k], middle, *high[k + 1 :])))
         waiting.append((over, (*low[:k], middle, *low[k + 1 :]), high))
     return table.reshape(-1)
-
-
-#: Added to the cell of a row that is in no region; above every cell, and adding ranks cannot overflow.
-NOWHERE = np.int32(2**30)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,18 +137,17 @@ class Lookup:
         return cls(regions, found, cells_of(regions, cuts, shape))
 
     def regions(self, coordinates: Sequence[NDArray[np.float64]]) -> NDArray[np.int32]:
-        """The region of every row, given one array per axis; `count` for rows in no region."""
+        """The region of every row, given one array per axis."""
         if self.exact_walk:
             return region_of(self.tree, np.stack(coordinates, axis=1))
         found = np.zeros(len(coordinates[0]), np.int32)
         self.add_ranks(coordinates, found)
-        _regions_of_cells(found, self.cells, self.count)
-        return found
+        return self.cells[found]
 
     def add_ranks(self, coordinates: Sequence[NDArray[np.float64]], cell: NDArray[np.int32]) -> None:
-        """Add the cell number of each row to `cell`; a sum of NOWHERE or more: the row is in no region."""
+        """Add the cell number of each row to `cell`."""
         for column, t in zip(coordinates, self.tables, strict=True):
-            _add_ranks(column, t.origin, t.scale, t.steps, t.stride, t.base, t.cuts, cell)
+            _add_ranks(column, t.origin, t.scale, t.steps, t.stride, t.top, t.base, t.cuts, cell)
 
 
 @compiled
@@ -158,6 +157,7 @@ def _add_ranks(
     scale: float,
     steps: int,
     stride: int,
+    top: int,
     base: NDArray[np.int16],
     cuts: NDArray[np.float64],
     cell: NDArray[np.int32],
@@ -165,17 +165,11 @@ def _add_ranks(
     last = float(len(base) - 1)
     for i in range(len(column)):
         x = column[i]
-        if x != x:
-            cell[i] |= NOWHERE
+        if not x < np.inf:
+            cell[i] += np.int32(top * stride)
             continue
         rank = np.int64(base[np.uint64(min(max((x - origin) * scale, 0.0), last))])
         first = rank
         for k in range(steps):
             rank += x >= cuts[np.uint64(first + k)]
         cell[i] += np.int32(rank * stride)
-
-
-@compiled
-def _regions_of_cells(cell: NDArray[np.int32], cells: NDArray[np.int32], nowhere: int) -> None:
-    for i in range(len(cell)):
-        cell[i] = nowhere if cell[i] >= NOWHERE else cells[cell[i]]

@@ -4,10 +4,10 @@ Paper: sifters, sections II-D and IV-A: a complete partitioning of the data spac
 drop threshold, the share of its rows to drop. The value also contains its parameters (the throttler z, the
 fairness bound, the share of rows that bypass it as samples), so that a sifter is self-describing.
 
-It has two equivalent forms: JSON for people (cuts by column name, below/above as `cut 3` or `region 7`),
-and compact bytes for slow links, little-endian:
+It has two equivalent forms: JSON for people (cuts by column name, below/above as `cut 3` or `region 7`, a cut
+at infinity as null: rows without a number are above it), and compact bytes for slow links, little-endian:
 
-    "TGSF"  format u8  width u8   axes u16   regions u32   text u32   version u64
+    "TGSF"  format u8  width u8   axes u16   regions u32   text u32   epoch u64   version u64
     z f64   fairness f64   sample share f64
     text: JSON of the name and the axes, UTF-8
     domain low f64 × axes, high f64 × axes
@@ -23,10 +23,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidegate.errors import FlowError
 from tidegate.model.json_values import Json
 from tidegate.sift.filter.sifter_checks import check_sifter, foreign
 from tidegate.sift.filter.sifter_wire import MAGIC, Wire, pack, unpack
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Raised when an older version of this library could misread the JSON form.
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,7 @@ class Sifter:
     axes: tuple[Axis, ...]
     regions: Regions
     thresholds: NDArray[np.float64]
-    #: Increases with every sifter of a stream: the newest one applies.
+    #: Increases with every sifter of a query.
     version: int = 0
     #: The admit ratio: the share of the offered volume that the thresholds were configured to let pass.
     z: float = 1.0
@@ -57,18 +59,26 @@ class Sifter:
     sample_share: float = 0.0
     #: The name of the stream, for display.
     name: str = ""
+    #: The run that published it, 0 until then: a newer run has a higher epoch, and begins its versions anew.
+    epoch: int = 0
 
     def __post_init__(self) -> None:
         given = np.array(self.thresholds, np.float64)  # a copy, so that the caller cannot change it
         given.setflags(write=False)
         object.__setattr__(self, "thresholds", given)
-        check_sifter(self.axes, self.regions, given, self.version, (self.z, self.fairness, self.sample_share))
+        shares = (self.z, self.fairness, self.sample_share)
+        check_sifter(self.axes, self.regions, given, self.order, shares, self.name)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sifter) and self.to_bytes() == other.to_bytes()
 
     def __hash__(self) -> int:
         return hash(self.to_bytes())
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Of two sifters for one stream, the one with the higher order applies."""
+        return self.epoch, self.version
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -90,13 +100,19 @@ class Sifter:
             "kind": "sifter",
             "format": FORMAT,
             "name": self.name,
+            "epoch": self.epoch,
             "version": self.version,
             "z": self.z,
             "fairness": self.fairness,
             "sample_share": self.sample_share,
             "axes": [axis.to_json() | {"low": low, "high": high} for axis, low, high in bounds],
             "cuts": [
-                {"column": self.columns[axis], "at": at, "below": _named(below), "above": _named(above)}
+                {
+                    "column": self.columns[axis],
+                    "at": None if at == inf else at,
+                    "below": _named(below),
+                    "above": _named(above),
+                }
                 for axis, at, (below, above) in cuts
             ],
             "thresholds": self.thresholds.tolist(),
@@ -116,25 +132,29 @@ class Sifter:
             regions = Regions(
                 Domain(low, high),
                 np.array([number[cut["column"]] for cut in cuts], np.int32),
-                np.array([cut["at"] for cut in cuts], np.float64),
+                np.array([inf if cut["at"] is None else cut["at"] for cut in cuts], np.float64),
                 np.array(children, np.int32).reshape(-1, 2),
             )
             return cls(axes, regions, np.array(raw["thresholds"]), *(raw[field] for field in _FIELDS))
-        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        except _FAULTS as error:
             raise foreign(f"invalid JSON: {_fault(error)}") from error
 
     def to_bytes(self) -> bytes:
         text = json.dumps({"name": self.name, "axes": [axis.to_json() for axis in self.axes]})
         share = (self.z, self.fairness, self.sample_share)
-        return pack(Wire(text, len(self.axes), self.regions, self.thresholds, self.version, share))
+        return pack(Wire(text, len(self.axes), self.regions, self.thresholds, self.order, share))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sifter:
-        wire = unpack(data)
-        # The checksum matched, so the text is what was written.
-        text = json.loads(wire.text)
-        axes = tuple(Axis.from_json(axis) for axis in text["axes"])
-        return cls(axes, wire.regions, wire.thresholds, wire.version, *wire.share, text["name"])
+        try:
+            wire = unpack(data)
+            text, (epoch, version) = json.loads(wire.text), wire.order
+            axes = tuple(Axis.from_json(axis) for axis in text["axes"])
+            return cls(axes, wire.regions, wire.thresholds, version, *wire.share, text["name"], epoch)
+        except FlowError:
+            raise
+        except _FAULTS as error:  # a checksum proves nothing about who wrote the bytes
+            raise foreign(f"invalid content: {_fault(error)}") from error
 
     @classmethod
     def read(cls, data: bytes) -> Sifter:
@@ -143,7 +163,7 @@ class Sifter:
             return cls.from_bytes(data)
         try:
             raw = json.loads(data)
-        except (UnicodeDecodeError, ValueError) as error:
+        except _FAULTS as error:
             raise foreign(
                 f"{len(data)} bytes that are neither {MAGIC.decode()}… nor JSON: {error}"
             ) from error
@@ -152,7 +172,9 @@ class Sifter:
 
 _SIDES = ("low", "high")
 _CHILDREN = ("below", "above")
-_FIELDS = ("version", "z", "fairness", "sample_share", "name")
+_FIELDS = ("version", "z", "fairness", "sample_share", "name", "epoch")
+#: What reading any bytes may raise.
+_FAULTS = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 
 
 def _named(child: int) -> str:
@@ -165,4 +187,5 @@ def _number(name: str) -> int:
 
 
 def _fault(error: Exception) -> str:
-    return f"{error} is missing or unknown" if isinstance(error, KeyError) else str(error)
+    text = str(error)[:200]
+    return f"{text} is missing or unknown" if isinstance(error, KeyError) else text

@@ -19,24 +19,34 @@ def check_sifter(
     axes: tuple[Axis, ...],
     regions: Regions,
     thresholds: NDArray[np.float64],
-    version: int,
+    order: tuple[int, int],
     shares: tuple[float, float, float],
+    name: str,
 ) -> None:
-    """Raise a FlowError for an invalid part; `shares` are z, the fairness bound and the share of samples."""
+    """Raise a FlowError for an invalid part.
+
+    `order` is epoch and version; `shares` are z, the fairness bound and the share of samples.
+    """
     columns = [axis.column for axis in axes]
     if len(set(columns)) < len(columns) or len(columns) != len(regions.domain.low):
         raise _unfit(
-            "columns", f"{columns} for {len(regions.domain.low)} dimensions", "Name each column once"
+            "columns",
+            f"{columns}"[:200] + f" for {len(regions.domain.low)} dimensions",
+            "Name each column once",
         )
-    for share, name in zip(shares, ("z", "fairness", "sample_share"), strict=True):
+    for share, what in zip(shares, ("z", "fairness", "sample_share"), strict=True):
         if not 0 <= share <= 1:
-            raise _unfit(name, share, "Give a share between 0 and 1")
-    if not (isinstance(version, int) and 0 <= version < 2**63):
-        raise _unfit("version", version, "Give a whole number of at least 0")
+            raise _unfit(what, share, "Give a share between 0 and 1")
+    for number, what in zip(order, ("epoch", "version"), strict=True):
+        if not (isinstance(number, int) and 0 <= number < 2**63):
+            raise _unfit(what, str(number)[:40], "Give a whole number of at least 0")
+    texts = (name, *columns, *(text for axis in axes for text in axis.categories))
+    if not all(isinstance(text, str) for text in texts):
+        raise _unfit("names", f"{texts}"[:200], "Name stream, columns and categories by text")
     if thresholds.shape != (regions.count,) or not ((thresholds >= 0) & (thresholds <= 1)).all():
         raise _unfit(
             "thresholds",
-            f"{thresholds.tolist()} for {regions.count} regions",
+            f"{thresholds.tolist()}"[:200] + f" for {regions.count} regions",
             "Give each region the share of its rows to drop, between 0 and 1",
         )
     _check_tree(regions, len(axes))
@@ -47,13 +57,13 @@ def _check_tree(regions: Regions, axes: int) -> None:
     cuts = len(regions.axis)
     if len(regions.at) != cuts or regions.children.shape != (cuts, 2):
         raise _unfit("cuts", f"{cuts} axes, {len(regions.at)} points", "Give each cut an axis and a point")
-    if not np.isfinite(regions.at).all() or (
+    if not (regions.at > -np.inf).all() or (
         cuts and not 0 <= regions.axis.min() <= regions.axis.max() < axes
     ):
         raise _unfit(
             "cuts",
-            "a cut at a value that is not finite, or on an unknown axis",
-            "Cut a known axis at a finite value",
+            "a cut at NaN or below all numbers, or on an unknown axis",
+            "Cut a known axis at a number",
         )
     once = np.sort(regions.children, axis=None)
     if cuts and not np.array_equal(once, np.r_[-regions.count : 0, 1:cuts]):

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 MAGIC = b"TGSF"
 #: Raised when an older version of this library could misread what we write.
-FORMAT = 1
+FORMAT = 2
 
-_HEAD = struct.Struct("<4sBBHIIQ3d")
+_HEAD = struct.Struct("<4sBBHIIQQ3d")
 _CRC = struct.Struct("<I")
 
 
@@ -31,14 +31,15 @@ class Wire:
     axes: int
     regions: Regions
     thresholds: NDArray[np.float64]
-    version: int
+    #: Epoch and version.
+    order: tuple[int, int]
     share: tuple[float, float, float]
 
 
 def pack(wire: Wire) -> bytes:
     text, regions = wire.text.encode(), wire.regions
     width = 2 if regions.count < 2**15 else 4
-    head = _HEAD.pack(MAGIC, FORMAT, width, wire.axes, regions.count, len(text), wire.version, *wire.share)
+    head = _HEAD.pack(MAGIC, FORMAT, width, wire.axes, regions.count, len(text), *wire.order, *wire.share)
     domain = (regions.domain.low, regions.domain.high)
     arrays: tuple[NDArray[Any], ...] = (*domain, regions.at, regions.axis, regions.children, wire.thresholds)
     kinds = _kinds(wire.axes, regions.count, width)
@@ -52,7 +53,7 @@ def unpack(data: bytes) -> Wire:
         raise foreign(
             f"{len(data)} bytes that begin with {data[:4]!r}, not with {MAGIC!r} and a complete header"
         )
-    _, form, width, axes, count, text_length, version, z, fairness, samples = _HEAD.unpack_from(data)
+    _, form, width, axes, count, text_length, epoch, version, *shares = _HEAD.unpack_from(data)
     # Another format may end differently, so the format is checked before the checksum.
     if form != FORMAT:
         raise foreign(f"format {form} of the binary form, not {FORMAT}")
@@ -61,6 +62,8 @@ def unpack(data: bytes) -> Wire:
         raise foreign(
             f"{len(data)} bytes with checksum {zlib.crc32(content):08x} where {crc:08x} was expected"
         )
+    if width not in (2, 4) or not count:
+        raise foreign(f"{count} regions with children of {width} bytes")
     kinds = _kinds(axes, count, width)
     begin = _HEAD.size + text_length
     if begin + sum(np.dtype(kind).itemsize * length for kind, length in kinds) != len(content):
@@ -76,7 +79,9 @@ def unpack(data: bytes) -> Wire:
         at.astype(np.float64),
         children.astype(np.int32).reshape(-1, 2),
     )
-    return Wire(text, axes, regions, thresholds.astype(np.float64), version, (z, fairness, samples))
+    z, fairness, samples = shares
+    order, share = (epoch, version), (z, fairness, samples)
+    return Wire(text, axes, regions, thresholds.astype(np.float64), order, share)
 
 
 def _kinds(axes: int, count: int, width: int) -> tuple[tuple[str, int], ...]:

@@ -2,6 +2,7 @@
 
 partitioners.py              the partitioners by name
 cut_tree.py                  the growing tree of cuts, and the rules for cuts
+null_patterns.py            rows without a number on some axes
 uniform_grid.py              `ugrid`: equal volumes
 equi_depth.py                `dedp`, `qedp`: equal numbers of rows or queries
 flexible.py                  the greedy frame of the next three

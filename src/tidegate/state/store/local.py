@@ -47,7 +47,11 @@ class LocalStore:
         # 1. All bytes under a temporary name.
         draft = self._draft(path, data)
         # 2. One step that makes them visible, complete.
-        os.replace(draft, self._full(path))
+        try:
+            os.replace(draft, self._full(path))
+        except OSError:  # a directory of this name
+            os.unlink(draft)
+            raise
 
     def write_new(self, path: str, data: bytes) -> bool:
         draft, full = self._draft(path, data), self._full(path)
@@ -105,8 +109,13 @@ class LocalStore:
     def _draft(self, path: str, data: bytes) -> str:
         """A temporary file beside `path` with these bytes."""
         draft = temporary(checked(path))
-        with self._create(draft) as file:
-            file.write(data)
+        try:
+            with self._create(draft) as file:
+                file.write(data)
+        except OSError:  # the disk is full
+            with suppress(OSError):
+                os.unlink(self._full(draft))
+            raise
         return self._full(draft)
 
     def _create(self, path: str) -> IO[bytes]:

@@ -103,7 +103,7 @@ class MatchTask:
         self._counts = _Counts()
         self._lookup = None if work.sifter is None else Lookup.of(work.sifter.regions)
         if work.sifter is not None:
-            self._counts.kept = np.zeros(work.sifter.regions.count + 1, np.int64)
+            self._counts.kept = np.zeros(work.sifter.regions.count, np.int64)
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All result batches, the report last."""

@@ -55,30 +55,15 @@ def test_nothing_is_dropped_where_everything_can_be_processed() -> None:
     assert configure(np.zeros(2), np.array([1.0, 0.0]), np.zeros(2, np.bool_), 1.0, 0.5).tolist() == [0, 0]
 
 
-def test_rows_in_no_region_pass_and_the_others_make_up_for_it() -> None:
-    found = configure(A, F * 0.8, ASKED, 0.6, 0.0, unplaced=0.2)
-    np.testing.assert_allclose(found, 0.5, rtol=0, atol=1e-15)
-    assert configure(np.zeros(1), np.zeros(1), np.ones(1, np.bool_), 1.0, 0.5, unplaced=1.0).tolist() == [0]
-
-
 @pytest.mark.parametrize("share", [-0.1, 1.1, np.nan])
 def test_a_share_that_is_none_is_refused(share: float) -> None:
     with pytest.raises(FlowError, match=r"SIFTER_SETTING_INVALID.*throttler z.*Got: .*from 0 to 1"):
         configure(A, F, ASKED, share, 0.5)
     with pytest.raises(FlowError, match=r"SIFTER_SETTING_INVALID.*fairness bound Δ"):
         configure(A, F, ASKED, 0.5, share)
-    with pytest.raises(FlowError, match=r"SIFTER_SETTING_INVALID.*unplaced share"):
-        configure(A, F, ASKED, 0.5, 0.5, unplaced=share)
 
 
 @pytest.mark.parametrize("frequencies", [F * 0.9, np.array([-0.1, 0.8, 0.3]), F * np.nan])
 def test_frequencies_that_do_not_add_up_are_refused(frequencies: NDArray[np.float64]) -> None:
     with pytest.raises(FlowError, match="INTERNAL_ARRAYS_INCONSISTENT"):
         configure(A, frequencies, ASKED, 0.5, 0.5)
-
-
-def test_an_impossible_z_is_refused_with_the_range_that_is_possible() -> None:
-    with pytest.raises(
-        FlowError, match=r"SIFTER_SETTING_INVALID.*z must be between 0\.2 and 1\. Got: 0\.1\."
-    ):
-        configure(A, F * 0.8, ASKED, 0.1, 0.5, unplaced=0.2)

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.sift.construct.consolidation import Consolidated, consolidate
-from tidegate.sift.queries.axes import END, FIRST, NAN, Axis, places
+from tidegate.sift.queries.axes import END, FIRST, NAN, NULL, Axis, places
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
@@ -103,6 +103,44 @@ def test_sample_rows_tell_more_than_volume_which_counts_as_one_row() -> None:
     found = consolidate(THREE, F, half, np.ones(1), np.ones(1), sample)
     np.testing.assert_allclose(found.region_qos, np.array([1.5, 0.2, 2.3]) / 4)
     np.testing.assert_allclose(found.query_shares, 3 / 5)
+
+
+#: The right part of THREE without its cut, and the rows without an x.
+WITHOUT_X = Regions(
+    THREE.domain, np.zeros(2, np.int32), np.array([np.inf, 4.0]), np.array([[1, ~2], [~0, ~1]], np.int32)
+)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "shares"),
+    [
+        (ALL, between(0, 5), [0.5, 0.2, 0.3]),
+        (between(0, 4), ALL, [1.0, 0.0, 0.0]),
+        (between(4, 99), ALL, [0.0, 1.0, 0.0]),
+        (only(10.0), ALL, [0.0, 1.0, 0.0]),
+        ((NULL, END), ALL, [0.0, 0.0, 1.0]),
+        ((at(4.0), END), ALL, [0.0, 0.4, 0.6]),
+    ],
+)
+def test_a_query_reaches_rows_without_a_value_if_it_accepts_null(
+    x: tuple[int, int], y: tuple[int, int], shares: list[float]
+) -> None:
+    low, high, owner = box(x, y)
+    boxes = Boxes(XY, np.array([low]), np.array([high]), np.array([owner], np.int32), 1)
+    found = consolidate(WITHOUT_X, F, boxes, np.ones(1), np.ones(1))
+    np.testing.assert_allclose(found.region_qos, shares)
+    assert found.nonempty.tolist() == [share > 0 for share in shares]
+
+
+def test_sample_rows_without_a_value_count_for_queries_that_accept_null() -> None:
+    low, high, owner = (
+        np.array(part) for part in zip(box(between(0, 4)), box(ALL, between(0, 2), owner=1), strict=True)
+    )
+    boxes = Boxes(XY, low, high, owner.astype(np.int32), 2)
+    sample = np.array([[np.nan, 1.0], [np.nan, 9.0], [2.0, 1.0]])
+    found = consolidate(WITHOUT_X, F, boxes, np.full(2, 0.5), np.ones(2), sample)
+    np.testing.assert_allclose(found.query_shares, [1 / 3, 2 / 3])
+    np.testing.assert_allclose(found.region_qos, [0.5 + 1.5 / 6, 0.2 / 6, 1.3 / 6])
 
 
 def test_a_line_is_split_by_density_whatever_the_distance_of_floats() -> None:

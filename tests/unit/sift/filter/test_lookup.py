@@ -31,11 +31,11 @@ def test_rows_outside_of_the_domain_belong_to_the_outermost_regions() -> None:
     assert lookup.regions([rows]).tolist() == [0, 0, 0, 0, 2, 2, 2]
 
 
-def test_a_row_without_a_number_is_in_no_region() -> None:
+def test_a_row_without_a_number_lies_above_every_cut() -> None:
     lookup = Lookup.of(cut([0.5], axes=2))
     nan = np.nan
     found = lookup.regions([np.array([0.1, nan, 0.9, nan]), np.array([0.1, 0.1, nan, nan])])
-    assert found.tolist() == [0, 2, 2, 2]
+    assert found.tolist() == [0, 1, 1, 1]
 
 
 def test_without_a_cut_there_is_one_region() -> None:
@@ -43,7 +43,14 @@ def test_without_a_cut_there_is_one_region() -> None:
         Domain(np.zeros(2), np.ones(2)), np.zeros(0, np.int32), np.zeros(0), np.zeros((0, 2), np.int32)
     )
     found = Lookup.of(whole).regions([np.array([0.5, np.inf, np.nan]), np.array([-np.inf, 0.0, 0.0])])
-    assert found.tolist() == [0, 0, 1]
+    assert found.tolist() == [0, 0, 0]
+
+
+def test_a_cut_at_infinity_tells_numbers_from_nulls() -> None:
+    lookup = Lookup.of(cut([0.5, np.inf]))
+    assert not lookup.exact_walk
+    rows = np.array([-np.inf, 0.4, 1e308, np.inf, np.nan])
+    assert lookup.regions([rows]).tolist() == [0, 0, 1, 2, 2]
 
 
 def test_close_cuts_share_a_bucket() -> None:
@@ -58,7 +65,7 @@ def test_cuts_that_no_table_tells_apart_are_walked() -> None:
     close = 0.5 + np.arange(6) * 1e-12
     lookup = Lookup.of(cut([0.0, *close, 1.0]))
     assert lookup.exact_walk
-    assert lookup.regions([np.r_[close, np.nan]]).tolist() == [2, 3, 4, 5, 6, 7, 9]
+    assert lookup.regions([np.r_[close, np.nan]]).tolist() == [2, 3, 4, 5, 6, 7, 8]
 
 
 def test_too_many_cells_are_walked() -> None:

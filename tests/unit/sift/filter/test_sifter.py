@@ -48,6 +48,13 @@ def test_both_forms_come_back_exactly() -> None:
     assert again != replace(SIFTER, version=8)
 
 
+def test_a_cut_at_infinity_is_null_in_json() -> None:
+    sifter = replace(SIFTER, regions=replace(TREE, at=np.array([np.inf, -73.9])))
+    text = json.dumps(sifter.to_json(), allow_nan=False)
+    assert json.loads(text)["cuts"][0]["at"] is None
+    assert Sifter.read(text.encode()) == sifter == Sifter.read(sifter.to_bytes())
+
+
 def test_people_can_read_the_cuts() -> None:
     found = SIFTER.to_json()
     assert found["cuts"] == [
@@ -110,9 +117,9 @@ def test_bytes_that_were_cut_short_are_noticed(length: int) -> None:
 def test_a_newer_format_is_named() -> None:
     data = bytearray(SIFTER.to_bytes())
     data[4] = 9
-    with pytest.raises(FlowError, match=r"SIFTER_UNREADABLE.*format 9 of the binary form, not 1"):
+    with pytest.raises(FlowError, match=r"SIFTER_UNREADABLE.*format 9 of the binary form, not 2"):
         Sifter.from_bytes(bytes(data))
-    with pytest.raises(FlowError, match=r"SIFTER_UNREADABLE.*format 9 of the JSON form, not 1"):
+    with pytest.raises(FlowError, match=r"SIFTER_UNREADABLE.*format 9 of the JSON form, not 2"):
         Sifter.from_json(SIFTER.to_json() | {"format": 9})
 
 
@@ -164,7 +171,8 @@ def test_what_does_not_fit_is_refused(change: dict[str, Any], message: str) -> N
     ("change", "message"),
     [
         ({"axis": np.array([0, 2], np.int32)}, "on an unknown axis"),
-        ({"at": np.array([0.0, np.inf])}, "not finite"),
+        ({"at": np.array([0.0, np.nan])}, "a cut at NaN"),
+        ({"at": np.array([0.0, -np.inf])}, "below all numbers"),
         ({"at": np.array([0.0])}, "an axis and a point"),
         ({"children": np.array([[~0, ~1], [~1, ~2]], np.int32)}, "with two"),
         ({"children": np.array([[~0, 3], [~1, ~2]], np.int32)}, "without a parent"),

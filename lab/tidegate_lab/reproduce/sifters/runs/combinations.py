@@ -121,23 +121,21 @@ def partitioner_of(name: str, queries: QuerySet, setting: Setting) -> Partitione
 
 
 def keep(sifter: Constructed, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How likely each row passes; what is in no region always does."""
-    return np.asarray(np.append(1 - sifter.thresholds, 1.0)[region_of(sifter.regions, rows)])
+    """How likely each row passes."""
+    return np.asarray((1 - sifter.thresholds)[region_of(sifter.regions, rows)])
 
 
 def _with_foresight(there: Scene, setting: Setting, sifter: Constructed) -> Constructed:
     """The same regions with the best thresholds there are for the rows that will judge them."""
     queries, answers, count = there.queries, there.answers, sifter.regions.count
     region = region_of(sifter.regions, there.fresh)
-    shares = np.bincount(region, minlength=count + 1) / len(region)
+    shares = np.bincount(region, minlength=count) / len(region)
     # What each row is worth to each query that asks for it: all rows of a query the same.
     worth = np.repeat(queries.weights * queries.alphas / np.maximum(1, answers.rows), answers.rows)
-    region_qos = np.bincount(region[answers.row], weights=worth, minlength=count + 1)[:count].astype(float)
+    region_qos = np.bincount(region[answers.row], weights=worth, minlength=count).astype(float)
     nonempty = sifter.consolidated.nonempty
-    thresholds = configure(
-        region_qos, shares[:count], nonempty, setting.z, setting.fairness, float(shares[count])
-    )
-    return replace(sifter, thresholds=thresholds, frequencies=shares[:count])
+    thresholds = configure(region_qos, shares, nonempty, setting.z, setting.fairness)
+    return replace(sifter, thresholds=thresholds, frequencies=shares)
 
 
 def _judge(there: Scene, z: float, kept: NDArray[np.float64], sifter: Constructed | None) -> Measured:
