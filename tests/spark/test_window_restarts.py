@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds, start_bounded
 from tests.spark.test_window_drop import GOAL, SCHEMA, micros, rows_table
@@ -18,6 +19,16 @@ import tidegate as tg
 SHED = tg.Shed(window=0.97)
 #: The run stops inside of a window of 20 seconds; each file is a batch of 7 seconds.
 FIRST_RUN, ALL_FILES, SIZE_US = 6, 16, 20_000_000
+
+
+class Stopping(Sink):
+    """Fails in its fifth batch, whose plan is there then."""
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        if batch == 4:
+            raise RuntimeError("no room")
+        super().__call__(frame, batch)
+
 
 Next = Callable[[Any, Sink], tuple[list[Any], dict[str, Any]]]
 
@@ -50,16 +61,26 @@ def told_to_drop_none(counts: Any, sink: Sink) -> tuple[list[Any], dict[str, Any
 
 
 @pytest.mark.parametrize(
-    "follows",
+    ("follows", "fails"),
     [
-        without_a_goal,
-        with_a_smaller_gap,
-        with_a_second_output,
-        *(pytest.param(one, marks=pytest.mark.soak) for one in (without_a_gap, renamed, told_to_drop_none)),
+        (without_a_goal, True),
+        (with_a_smaller_gap, False),
+        (with_a_second_output, False),
+        *(
+            pytest.param(one, fails, marks=pytest.mark.soak)
+            for one, fails in [
+                (without_a_goal, False),
+                (without_a_gap, False),
+                (without_a_gap, True),
+                (renamed, False),
+                (renamed, True),
+                (told_to_drop_none, False),
+            ]
+        ),
     ],
 )
 def test_a_window_of_which_rows_are_gone_never_comes_and_is_reported_missing(
-    spark: SparkSession, tmp_path: Path, follows: Next
+    spark: SparkSession, tmp_path: Path, follows: Next, fails: bool
 ) -> None:
     whole = rows_table(1600, 112, 7)
     parts = [whole.slice(i, 100) for i in range(0, 1600, 100)]
@@ -70,13 +91,14 @@ def test_a_window_of_which_rows_are_gone_never_comes_and_is_reported_missing(
         return stream.window("20 seconds", by="k").agg(n=F.count("*"), s=F.sum("v"))
 
     add_files(tmp_path / "in", parts[:FIRST_RUN])
-    sinks = Sink("before"), Sink("after")
+    sinks = Stopping("before") if fails else Sink("before"), Sink("after")
     first = start_bounded(
         counts().write_to(sinks[0], name="busy", max_gap=30), checkpoint=tmp_path / "ck", goal=GOAL, shed=SHED
     )
-    assert first.await_termination(PATIENCE_SECONDS)
+    with pytest.raises(tg.BatchFailed, match="no room") if fails else nullcontext():
+        assert first.await_termination(PATIENCE_SECONDS)
     # Rows of the window that is open now were dropped.
-    assert sum(sum(o["dropped"]) for p in first.telemetry for o in p["operators"]) > 200
+    assert sum(sum(o["dropped"]) for p in first.telemetry for o in p["operators"]) > 100
 
     add_files(tmp_path / "in", parts[FIRST_RUN:ALL_FILES])
     outputs, settings = follows(counts(), sinks[1])
@@ -100,7 +122,8 @@ def test_a_window_of_which_rows_are_gone_never_comes_and_is_reported_missing(
     assert set(sinks[1].counted) <= set(exact.counted), "a window came with a part of its rows"
     assert missing
     assert not missing & came
-    closing = range(seconds(7 * FIRST_RUN) - SIZE_US, seconds(110) - SIZE_US + 1)
+    ran = 4 if fails else FIRST_RUN
+    closing = range(seconds(7 * ran) - SIZE_US, seconds(110) - SIZE_US + 1)
     closed = {at for at in map(micros, exact.rows) if at in closing}
     assert closed <= came | missing, "a window went without a word"
     assert all(line.mode == "SUBSET" for line in lines if line.windows_missing)

@@ -181,16 +181,18 @@ def _output(
         "missing_windows": [list(run) for run in missing],
         "windows_missing": sum((last - first) // slide + 1 for first, last, slide in missing),
         "windows_closed": outcome.closed.get(outlet.name),
-        "warnings": [
-            {"code": one.code, "message": one.message}
-            for one in outcome.warnings
-            if one.subject == outlet.name
-        ],
+        **_about(outlet, outcome),
         **_debts(outlet.source, outcome),
         # The number of rows of missing windows is unknown.
         **({} if missing else found),
     }
     return {**row, "loss_ratio": loss_ratio([row])}
+
+
+def _about(outlet: Outlet, outcome: BatchOutcome) -> Row:
+    """The warnings about an output, where there are some."""
+    mine = [one for one in outcome.warnings if one.subject == outlet.name]
+    return {"warnings": [{"code": one.code, "message": one.message} for one in mine]} if mine else {}
 
 
 def _refused(operator: str, lines: Mapping[Reader, LedgerLine]) -> int:
