@@ -8,13 +8,14 @@ Paper: window drop, sections 2.3 and 3.6. After every batch the goal of the quer
 
 and decides windows of which no row has been seen yet, up to a little beyond the newest row.
 
-    levels ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: runs of dropped windows, per drop
-                                                 └─▶ arrows: which times pass between two operators
+    levels ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: dropped windows, per operator
+                                                 └─▶ arrows: which times do not pass between two operators
 
 Guarantee: pure functions of what is in the manifest and of the levels. Decisions are in the plan, and a
-decided window is never decided again, so a replay, a late row and every group see the same ones. While
-all levels are 0 no further window is dropped. Outputs are shut off only after `SHUT_AFTER_BATCHES` batches in
-a row in which no p would have been enough.
+decided window is never decided again, so a replay, a late row, every group and every later run see the same
+ones (`window/drop/dropped_windows.py`). While all levels are 0 no further window is dropped. Outputs are shut
+off only after `SHUT_AFTER_BATCHES` batches in a row in which no p would have been enough; others that show
+the same windows keep theirs.
 """
 
 from __future__ import annotations
@@ -121,6 +122,8 @@ def decide(settings: DropSettings, manifest: Manifest) -> Snapshot:
     """
     network, said = settings.network, manifest.control.get(CONTROL, {})
     known = DroppedWindows.from_json(manifest.control.get(dropped_windows.CONTROL, {}))
+    if settings.shed is None and not known.anything:
+        return {}
     known = known.still_open(network, manifest.settled_us)
     windows, shut, drops = dict(known.windows), dict(known.shut), {}
     for name, drop in settings.drops.items() if settings.shed is not None else ():
@@ -202,7 +205,8 @@ def missing(
     for output, spec in _windows_shown(settings, gaps).items():
         operator = network.shown_by(output).name
         closed = (closed_before(network, operator, one.settled_us) for one in (before, after))
-        gone = gaps.get((operator, output), NOTHING).overlap(*closed)
+        (parent,) = network.by_name[output].parents
+        gone = gaps.get((parent, output), NOTHING).overlap(*closed)
         first, beyond = starts_in(spec, gone)
         if first.size:
             starts, ends = spec.start(first).tolist(), spec.start(beyond - 1).tolist()

@@ -99,6 +99,18 @@ def test_a_match_that_reads_windows_gets_all_of_them_beside_an_output_that_may_l
     assert passing.along("left", "sums") is None
 
 
+def test_a_match_that_is_added_lists_the_windows_that_it_does_not_get() -> None:
+    windows = DropSourceNode("left"), DropWindowNode("sums", "left", WindowSpec(100, 100))
+    before = Manifest(0, {}, {"left": StreamClock(1_000, 1_000, 0)}, {"sums": 990}, {})
+    dropped = plan_after(dropping((*windows, output("busy", "sums", 9)), Shed(window=0.9)), before)
+    before = replace(before, control=window_dropping.remembered(dropped))
+    settings = dropping((*windows, DropStepNode("match", "sums"), output("matched", "match")))
+    plan, after = plan_after(settings, before), replace(before, settled_us={"sums": 5_000})
+    (runs,) = Dropping(settings).missing(plan, before, after).values()
+    assert runs[0][0] >= 1_000
+    assert Passing(settings, plan).out_of("sums") is not None
+
+
 def test_only_the_output_that_is_shut_off_loses_its_windows() -> None:
     nodes = (
         DropSourceNode("left"),
