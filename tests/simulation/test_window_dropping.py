@@ -20,7 +20,7 @@ from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import LateRows, Plan, ShedPlan
 from tidegate.model.reports import SideRows, TaskReport, TaskSeconds
 from tidegate.model.times import BEGINNING_US
-from tidegate.window.drop.intervals import always
+from tidegate.window.drop.intervals import NOTHING
 from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropWindowNode, Network
 from tidegate.window.spec import WindowSpec
 
@@ -60,13 +60,14 @@ class Engine:
             shed=ShedPlan(dropping=window_dropping.decide(self.settings, self.manifest)),
         )
         times = self.now_us + np.linspace(0, SECOND, rows, endpoint=False).astype(np.int64)
-        kept = window_dropping.arrows(self.settings, plan).get(("s", "w"), always()).contain(times)
-        shown = window_dropping.arrows(self.settings, plan).get(("w", "out"), always())
+        gaps = window_dropping.arrows(self.settings, plan)
+        kept = ~gaps.get(("s", "w"), NOTHING).contain(times)
+        gone = gaps.get(("w", "out"), NOTHING)
         busy = self.fixed_seconds + self.row_seconds * int(kept.sum())
         slide_us = 2 * SECOND
         starts = np.unique(times // slide_us * slide_us)
         self.seen |= set(starts.tolist())
-        self.dropped |= set(starts[~shown.contain(starts)].tolist())
+        self.dropped |= set(starts[gone.contain(starts)].tolist())
         newest = int(times[-1]) if rows else self.manifest.clocks["s"].seen_us
         after = replace(
             self.manifest,
@@ -78,7 +79,7 @@ class Engine:
         learnt = self.learnt(plan, report, after, busy)
         for runs in window_dropping.missing(self.settings, plan, self.manifest, after).values():
             self.missing |= {at for low, high, _ in runs for at in range(low, high + 1, 2 * SECOND)}
-        self.manifest = replace(after, control=learnt)
+        self.manifest = replace(after, control={**learnt, **window_dropping.remembered(plan)})
         self.busy.append(busy)
         self.told.append(learnt.get(goal_loop.CONTROL, {}).get("told", {}).get("full", 0.0))
         self.plans.append(plan)
@@ -99,6 +100,12 @@ class Engine:
 def _report(rows: int, dropped: int) -> TaskReport:
     taken = SideRows(offered=(rows, 0), dropped=(dropped, 0))
     return TaskReport("w", 0, taken, seconds=TaskSeconds(0.1))
+
+
+def drops_of(plan: Plan) -> dict[str, Any]:
+    """What a plan says of each drop."""
+    drops: dict[str, Any] = plan.shed.dropping.get("drops", {})
+    return drops
 
 
 def engine(max_gap: int = 10) -> Engine:
@@ -159,12 +166,12 @@ def test_a_restart_decides_the_same() -> None:
 
 def test_what_no_share_can_save_is_shut_off_after_some_patience_and_opens_again() -> None:
     story = engine(max_gap=1).run([20_000] * 10 + [500_000] * 40)
-    shut = [plan for plan in story.plans if any(drop["shut"] for drop in plan.shed.dropping.values())]
+    shut = [plan for plan in story.plans if any(drop["shut"] for drop in drops_of(plan).values())]
     assert len(shut) > 20
     assert shut[0].batch >= 10 + SHUT_AFTER_BATCHES
     assert max(runs(story.dropped, 2 * SECOND)) > 1, "shut, and windows still come"
     story.run([20_000] * 60)
-    assert not any(drop["shut"] for drop in story.plans[-1].shed.dropping.values())
+    assert not any(drop["shut"] for drop in drops_of(story.plans[-1]).values())
     last = {start for start in story.seen if start > story.now_us - 20 * SECOND}
     assert last
     assert not last & story.dropped
@@ -180,9 +187,7 @@ SWINGS = pytest.mark.xfail(reason="the goal goes deeper for single batches", str
 )
 def test_on_steady_input_the_share_settles(rows: int) -> None:
     story = engine().run([rows] * 300)
-    shares = [
-        next(iter(plan.shed.dropping.values()))["p"] for plan in story.plans[-150:] if plan.shed.dropping
-    ]
+    shares = [next(iter(drops_of(plan).values()))["p"] for plan in story.plans[-150:] if drops_of(plan)]
     assert np.ptp(shares) < 0.15, "the share swings"
 
 
@@ -193,3 +198,17 @@ def test_the_goal_of_a_query_counts_rows_that_came_and_not_those_that_were_let_i
     full = [20e-6 * 60_000 + 0.2] * 40
     foreseen = story.told[-40:]
     assert foreseen == pytest.approx(full, rel=0.35)
+
+
+def test_a_goal_goes_on_with_other_outputs_and_another_gap() -> None:
+    story = engine(max_gap=10).run([20_000] * 10 + [90_000] * 40)
+    spec, before = WindowSpec(2 * SECOND, 2 * SECOND), set(story.dropped)
+    outputs = DropOutputNode("renamed", "w", 2), DropOutputNode("out", "w", 4)
+    network = Network((DropSourceNode("s"), DropWindowNode("w", "s", spec), *outputs))
+    story.settings = DropSettings(Shed(), network, seed=4)
+    began_us = story.now_us + 10 * SECOND
+    story.run([90_000] * 100)
+    assert before <= story.dropped
+    since = {start for start in story.dropped if start > began_us}
+    assert len(since) > 10
+    assert max(runs(since, 2 * SECOND)) <= 2

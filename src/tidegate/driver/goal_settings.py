@@ -54,9 +54,9 @@ def goal_settings(
     compiled: Compiled, goal: Goal | None, shed: Shed, trigger_us: int | None, seed: int
 ) -> KeepSettings | None:
     """What may be shed to meet the goal."""
-    network = network_of(compiled)
     if goal is None:
         return None
+    network = network_of(compiled)
     weights = {output.name: output.priority for output in compiled.outputs}
     bounds = loss_bounds(goal, compiled.outputs)
     may_skip, matches = joins_that_may_skip(compiled, shed), matches_that_may_sift(compiled)
@@ -87,6 +87,13 @@ def goal_settings(
         DropSettings(shed, network, seed) if windows and shed.window != "none" else None,
         estimating,
     )
+
+
+def drop_settings(compiled: Compiled, keep: KeepSettings | None, seed: int) -> DropSettings:
+    """The windows that may be dropped; without a goal none is, beyond those that an earlier run dropped."""
+    if keep is not None and keep.dropping is not None:
+        return keep.dropping
+    return DropSettings(None, network_of(compiled), seed)
 
 
 def loss_bounds(goal: Goal, outputs: Sequence[Output]) -> dict[str, float]:

@@ -18,6 +18,7 @@ from tidegate.driver.engine.settings import Settings, numbers
 from tidegate.driver.goal_settings import (
     balance_settings,
     batch_seconds,
+    drop_settings,
     estimate_settings,
     goal_settings,
     repair_settings,
@@ -84,6 +85,7 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
         keep,
         None if keep is None else repair_settings(shed, keep.overload),
         estimate_settings(compiled, options.goal, shed),
+        drop_settings(compiled, keep, options.seed),
         Retention.of(options.retention_us),
         _late_rule(compiled.spark, options.watermark),
     )

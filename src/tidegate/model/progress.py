@@ -33,6 +33,7 @@ ResultMode = Literal["EXACT", "SUBSET", "ESTIMATED"]
 GOAL_BELOW_OVERHEAD, GOAL_UNREACHABLE = "GOAL_BELOW_OVERHEAD", "GOAL_UNREACHABLE"
 MAX_LOSS_REACHED, STATE_LIMIT_EXCEEDED = "MAX_LOSS_REACHED", "STATE_LIMIT_EXCEEDED"
 STALE_ROWS_DROPPED, OUTPUT_SHUT_OFF = "STALE_ROWS_DROPPED", "OUTPUT_SHUT_OFF"
+WINDOWS_DROPPED_EARLIER = "WINDOWS_DROPPED_EARLIER"
 ROWS_OVERDUE, ROWS_UNEXPLAINED = "ROWS_OVERDUE", "ROWS_UNEXPLAINED"
 #: Every code that a warning may have, and what it means.
 WARNING_CODES: Mapping[str, str] = {
@@ -41,6 +42,7 @@ WARNING_CODES: Mapping[str, str] = {
     MAX_LOSS_REACHED: "An output has reached its max_loss, and the goal asks for more shedding.",
     STATE_LIMIT_EXCEEDED: "The state is larger than max_state, and no more of it may be dropped.",
     STALE_ROWS_DROPPED: "The oldest rows of a stream were dropped, because other shedding was not enough.",
+    WINDOWS_DROPPED_EARLIER: "An output lacks windows whose rows an earlier run dropped.",
     OUTPUT_SHUT_OFF: "An output is not computed, because no drop ratio within max_gap frees enough time.",
     ROWS_OVERDUE: "More than one row in twenty took longer than the goal, by the measured latency.",
     ROWS_UNEXPLAINED: "The ledger of a stream does not balance: a defect, please report it.",

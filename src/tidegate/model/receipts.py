@@ -127,7 +127,7 @@ class ReceiptDetails:
     recall_by_lag: tuple[Metrics, ...] = ()
     #: One batch, a stream that several operators read: the ledger of each.
     readers: tuple[Metrics, ...] = ()
-    #: Streams: `{code, message}`; over several batches those of the last batch that has some.
+    #: `{code, message}`; over several batches those of the last batch that has some.
     warnings: tuple[Metrics, ...] = ()
 
 

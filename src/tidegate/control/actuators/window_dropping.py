@@ -8,13 +8,14 @@ Paper: window drop, sections 2.3 and 3.6. After every batch the goal of the quer
 
 and decides windows of which no row has been seen yet, up to a little beyond the newest row.
 
-    levels ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: runs of dropped windows, per drop
-                                                 └─▶ arrows: which times pass between two operators
+    levels ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: dropped windows, per operator
+                                                 └─▶ arrows: which times do not pass between two operators
 
 Guarantee: pure functions of what is in the manifest and of the levels. Decisions are in the plan, and a
-decided window is never decided again, so a replay, a late row and every group see the same ones. While
-all levels are 0 no further window is dropped. Outputs are shut off only after `SHUT_AFTER_BATCHES` batches in
-a row in which no p would have been enough.
+decided window is never decided again, so a replay, a late row, every group and every later run see the same
+ones (`window/drop/dropped_windows.py`). While all levels are 0 no further window is dropped. Outputs are shut
+off only after `SHUT_AFTER_BATCHES` batches in a row in which no p would have been enough; others that show
+the same windows keep theirs.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US
+from tidegate.window.drop import dropped_windows
 from tidegate.window.drop.drop_cost import dropped_rows
-from tidegate.window.drop.intervals import Intervals
-from tidegate.window.drop.kept_arrows import Arrow, kept_on_arrows
-from tidegate.window.drop.network import DropOutputNode, DropSourceNode, Network, time_window
+from tidegate.window.drop.dropped_windows import DecidedWindows, DroppedWindows, closed_before
+from tidegate.window.drop.intervals import NOTHING, Intervals, between, union
+from tidegate.window.drop.kept_arrows import Arrow, kept_for
+from tidegate.window.drop.lacking import closed_over, starts_in
+from tidegate.window.drop.network import DropOutputNode, DropSourceNode, Network
 from tidegate.window.drop.placement import DropPlacement, place
 from tidegate.window.drop.window_drop import DropState, WindowDrop, share_max
-from tidegate.window.lifetime import Lifetime
 from tidegate.window.spec import WindowSpec
 
 #: Key in the manifest's control state.
@@ -50,9 +53,10 @@ FREED_LEAST = 0.9
 
 @dataclass(frozen=True)
 class DropSettings:
-    """The windows that may be dropped, and the time budget."""
+    """The windows that may be dropped."""
 
-    shed: Shed
+    #: How many are dropped; None: no more, but those that are stay so.
+    shed: Shed | None
     #: Streams, operators and outputs; outputs define how many windows may be missing in a row.
     network: Network
     seed: int = 0
@@ -78,13 +82,24 @@ class DropSettings:
             for name, drop in self.drops.items()
         }
 
+    def share(self, name: str, known: Mapping[str, Any]) -> float:
+        """The share of windows that goes, by the user or the goal, as far as the longest gap allows."""
+        assert self.shed is not None, "without a share nothing is dropped"
+        fixed = self.shed.window != "auto"
+        share = float(self.shed.window) if fixed else known.get("shares", {}).get(name, 0.0)
+        return min(share, share_max(self.drops[name].max_gap))
+
     @cached_property
     def _children(self) -> frozenset[str]:
         return frozenset(point.child for drop in self.drops.values() for point in drop.behind)
 
     def reached(self, operator: str) -> bool:
-        """Whether rows in front of this operator may ever be dropped."""
-        return operator in self._children
+        """Whether rows in front of this operator may be dropped by this run."""
+        return self.shed is not None and operator in self._children
+
+    def operators(self, drop: DropPlacement) -> frozenset[str]:
+        """The operators whose windows it decides."""
+        return frozenset(self.network.shown_by(output).name for output in drop.outputs)
 
     def coins(self, drop: DropPlacement) -> WindowDrop:
         return WindowDrop(drop.slide_us, drop.max_gap, self.seed, windows_per_coin(drop), drop.offset_us)
@@ -102,31 +117,79 @@ def windows_per_coin(drop: DropPlacement) -> int:
 
 
 def decide(settings: DropSettings, manifest: Manifest) -> Snapshot:
-    """Per drop, for the batch after this manifest: what was decided, and the share p it was decided with."""
-    known = manifest.control.get(CONTROL, {})
-    decided = {}
-    for name, drop in settings.drops.items():
-        last = known.get("drops", {}).get(name)
-        p = known.get("shares", {}).get(name, 0.0)
-        shut = any(output in known.get("shut", ()) for output in drop.outputs)
-        newest = _newest(settings, name, manifest)
-        if newest == BEGINNING_US or (last is None and not p and not shut):
+    """For the batch after this manifest: the windows decided so far, and per drop the share p; empty while
+    nothing was ever decided.
+    """
+    network, said = settings.network, manifest.control.get(CONTROL, {})
+    known = DroppedWindows.from_json(manifest.control.get(dropped_windows.CONTROL, {}))
+    if settings.shed is None and not known.anything:
+        return {}
+    known = known.still_open(network, manifest.settled_us)
+    windows, shut, drops = dict(known.windows), dict(known.shut), {}
+    for name, drop in settings.drops.items() if settings.shed is not None else ():
+        off = [output for output in drop.outputs if output in said.get("shut", ())]
+        p, ahead_us = settings.share(name, said), AHEAD * said.get("advance_us", {}).get(name, 0)
+        decided = _decided(settings, name, manifest, known, p, ahead_us, bool(off))
+        if decided is None:
             continue
-        coins, closed_us = settings.coins(drop), _closed_us(settings, drop, manifest)
-        state = DropState.from_json(last["state"]) if last else coins.begin(newest + 1)
-        # Windows written before they were decided are not dropped any more.
-        state = coins.decide(state, closed_us - 1, 0.0)
-        ahead = newest + AHEAD * known.get("advance_us", {}).get(name, 0) + drop.slide_us
-        state = coins.shut(state, ahead) if shut else coins.decide(state, ahead, p)
-        decided[name] = {"p": p, "shut": shut, "state": state.forget(closed_us).to_json()}
-    return decided
+        since_us, state = decided
+        for one in settings.operators(drop):
+            before = known.windows[one].dropped if one in known.windows else NOTHING
+            windows[one] = DecidedWindows(state.until_us, union([before, state.dropped]), state.drop_debt)
+        for output in off:
+            shut[output] = union([shut.get(output, NOTHING), between(since_us, state.until_us)])
+        drops[name] = {"p": p, "shut": off}
+    found = replace(known, windows=windows, shut=shut)
+    found = replace(found, gaps=_gaps(settings, found))
+    return {"drops": drops, **found.to_json()} if drops or found.anything else {}
+
+
+def _decided(
+    settings: DropSettings,
+    name: str,
+    manifest: Manifest,
+    known: DroppedWindows,
+    p: float,
+    ahead_us: int,
+    shuts: bool,
+) -> tuple[int, DropState] | None:
+    """From when on the next windows of a drop are decided, and how; none that any operator has decided."""
+    drop, newest = settings.drops[name], _newest(settings, name, manifest)
+    mine = [known.windows[one] for one in settings.operators(drop) if one in known.windows]
+    if newest == BEGINNING_US or not (mine or p or shuts):
+        return None
+    until_us = max((one.until_us for one in mine), default=newest + 1)
+    last = [one for one in mine if one.until_us == until_us]
+    gap_us = max((one.gap_us for one in last), default=0)
+    debt = max((one.drop_debt for one in last), default=0)
+    coins = settings.coins(drop)
+    # Windows written before they were decided are not dropped any more.
+    closed_us = min(
+        closed_before(settings.network, one, manifest.settled_us) for one in settings.operators(drop)
+    )
+    state = coins.decide(coins.begin(until_us, gap_us, debt), closed_us - 1, 0.0)
+    return state.until_us, coins.decide(state, newest + ahead_us + drop.slide_us, p)
+
+
+def _gaps(settings: DropSettings, found: DroppedWindows) -> dict[Arrow, Intervals]:
+    """By arrow between operators: the rows that no kept window needs, and those that are gone already."""
+    network, gaps = settings.network, dict(found.gaps)
+    for drop in settings.drops.values() if settings.shed is not None else ():
+        dropped = {output: found.chosen(network, output) for output in drop.outputs}
+        for arrow, kept in kept_for(network, drop, dropped).items():
+            gaps[arrow] = union([gaps.get(arrow, NOTHING), kept.between()])
+    outputs = {output.name for output in network.outputs}
+    return {arrow: gap for arrow, gap in closed_over(network, gaps).items() if arrow[1] not in outputs}
+
+
+def remembered(plan: Plan) -> Snapshot:
+    """What the manifest keeps of a plan, whatever the settings are."""
+    return {dropped_windows.CONTROL: {k: v for k, v in plan.shed.dropping.items() if k != "drops"}}
 
 
 def arrows(settings: DropSettings, plan: Plan) -> dict[Arrow, Intervals]:
-    """Per arrow with fewer rows under this plan: the times that pass."""
-    states = {name: DropState.from_json(raw["state"]) for name, raw in plan.shed.dropping.items()}
-    dropped = {settings.drops[name]: s.decisions for name, s in states.items() if s.decisions.dropped}
-    return kept_on_arrows(settings.network, dropped)
+    """Per arrow with fewer rows under this plan: the times that do not pass."""
+    return DroppedWindows.from_json(plan.shed.dropping).on_arrows(settings.network)
 
 
 def missing(
@@ -138,33 +201,58 @@ def missing(
     unknown.
     """
     found = {}
-    for (parent, child), kept in arrows(settings, plan).items():
-        spec = _result_spec(settings.network, child)
-        if spec is None:
-            continue
-        closed = (spec.start(_first_open(spec, parent, manifest)) for manifest in (before, after))
-        gaps = kept.between().overlap(*closed)
-        first, beyond = spec.starting(gaps.low, gaps.high)
-        some = first < beyond
-        starts, ends = spec.start(first[some]), spec.start(beyond[some] - 1)
-        if starts.size:
-            found[child] = [
-                (a, b, spec.slide_us) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
-            ]
+    network, gaps = settings.network, arrows(settings, plan)
+    for output, spec in _windows_shown(settings, gaps).items():
+        operator = network.shown_by(output).name
+        closed = (closed_before(network, operator, one.settled_us) for one in (before, after))
+        (parent,) = network.by_name[output].parents
+        gone = gaps.get((parent, output), NOTHING).overlap(*closed)
+        first, beyond = starts_in(spec, gone)
+        if first.size:
+            starts, ends = spec.start(first).tolist(), spec.start(beyond - 1).tolist()
+            found[output] = [(a, b, spec.slide_us) for a, b in zip(starts, ends, strict=True)]
     return found
 
 
-def closed_windows(settings: DropSettings, before: Manifest, after: Manifest) -> dict[str, int]:
+def closed_windows(settings: DropSettings, plan: Plan, before: Manifest, after: Manifest) -> dict[str, int]:
     """Per output of windows that may be dropped: how many closed with this batch, dropped or not.
 
     Absent while time has not begun, because windows before the first row are not counted.
     """
-    found = {}
-    for output in _outputs(settings):
-        spec, (operator,) = _result_spec(settings.network, output), settings.network.by_name[output].parents
-        if spec is not None and before.settled_us[operator] != BEGINNING_US:
-            found[output] = _first_open(spec, operator, after) - _first_open(spec, operator, before)
+    found, network = {}, settings.network
+    for output, spec in _windows_shown(settings, arrows(settings, plan)).items():
+        operator = network.shown_by(output).name
+        if before.settled_us[operator] != BEGINNING_US:
+            first, beyond = (
+                closed_before(network, operator, manifest.settled_us) for manifest in (before, after)
+            )
+            found[output] = (beyond - first) // spec.slide_us
     return found
+
+
+def lacking(settings: DropSettings, manifest: Manifest) -> dict[str, int]:
+    """Outputs that lack results although the settings of this run drop none: up to which time."""
+    known = DroppedWindows.from_json(manifest.control.get(dropped_windows.CONTROL, {}))
+    gaps = known.still_open(settings.network, manifest.settled_us).on_arrows(settings.network)
+    drops = settings.drops.values() if settings.shed is not None else ()
+    allowed = {output for drop in drops for output in drop.outputs}
+    return {
+        child: int(gap.high[-1])
+        for (_, child), gap in gaps.items()
+        if isinstance(settings.network.by_name[child], DropOutputNode) and child not in allowed
+    }
+
+
+def _windows_shown(settings: DropSettings, gaps: Mapping[Arrow, Intervals]) -> dict[str, WindowSpec]:
+    """Outputs of windows that may be dropped, or that lack some."""
+    drops = settings.drops.values() if settings.shed is not None else ()
+    names = [*(output for drop in drops for output in drop.outputs), *(child for _, child in gaps)]
+    specs = {
+        name: settings.network.result_spec(name)
+        for name in names
+        if isinstance(settings.network.by_name[name], DropOutputNode)
+    }
+    return {name: spec for name, spec in specs.items() if spec is not None}
 
 
 def learn(
@@ -179,22 +267,16 @@ def learn(
     `levels`: the drop ratio of each drop (`drop_point`), and 1 for each output to be shut off.
     """
     known = before.control.get(CONTROL, {})
-    short, shut = 0, []
-    if settings.shed.window == "auto":
-        shares = {
-            name: min(levels[drop_point(name)], share_max(drop.max_gap))
-            for name, drop in settings.drops.items()
-        }
+    short, shut, shares = 0, [], {}
+    if settings.shed is not None and settings.shed.window == "auto":
+        shares = {name: levels[drop_point(name)] for name in settings.drops}
         asked = [output for output in _outputs(settings) if levels.get(output, 0.0) >= 1]
         short = known.get("short", 0) + 1 if asked else 0
         shut = asked if short >= SHUT_AFTER_BATCHES or known.get("shut") else []
-    else:
-        shares = {name: _fixed(settings.shed.window, drop) for name, drop in settings.drops.items()}
     return {
         "short": short,
         "shut": shut,
         "shares": shares,
-        "drops": dict(plan.shed.dropping),
         "advance_us": {name: _advance(settings, name, before, after, known) for name in settings.drops},
     }
 
@@ -206,11 +288,6 @@ def drop_point(name: str) -> str:
 
 def _outputs(settings: DropSettings) -> list[str]:
     return [output for drop in settings.drops.values() for output in drop.outputs]
-
-
-def _fixed(share: str | float, drop: DropPlacement) -> float:
-    """The drop ratio that the user gave, limited by the longest gap."""
-    return min(float(share), share_max(drop.max_gap))
 
 
 def _newest(settings: DropSettings, name: str, manifest: Manifest) -> int:
@@ -228,24 +305,3 @@ def _advance(
     if old == BEGINNING_US or new == old:
         return int(known.get("advance_us", {}).get(name, 0))
     return new - old
-
-
-def _closed_us(settings: DropSettings, drop: DropPlacement, manifest: Manifest) -> int:
-    """Windows of these outputs that start before this time are written or never will be."""
-    closed = []
-    for output in drop.outputs:
-        spec, (operator,) = _result_spec(settings.network, output), settings.network.by_name[output].parents
-        assert spec is not None, "outputs without windows have no drop"
-        closed.append(spec.start(_first_open(spec, operator, manifest)))
-    return min(closed)
-
-
-def _first_open(spec: WindowSpec, operator: str, manifest: Manifest) -> int:
-    """The first window of an operator that is not closed; far in the past before time has begun."""
-    return Lifetime(spec).closed(max(BEGINNING_US // 2, manifest.settled_us[operator]))
-
-
-def _result_spec(network: Network, output: str) -> WindowSpec | None:
-    """The windows whose results an output shows."""
-    node = network.by_name[output]
-    return time_window(network.by_name[node.parent]) if isinstance(node, DropOutputNode) else None

@@ -153,7 +153,7 @@ class WorkForecast:
             found += [self._match_option(name) for name in sifters.matches]
         found += [sample_option(name, self._outputs(name)) for name in sorted(self._sampled)]
         drops = self.settings.dropping
-        if drops is not None and drops.shed.window == "auto":
+        if drops is not None and drops.shed is not None and drops.shed.window == "auto":
             for name, drop in drops.drops.items():
                 going = {n: part for n, part in rows_going(drops.network, drop).items() if part > 0}
                 made = {drops.network.by_name[output].parents[0] for output in drop.outputs}

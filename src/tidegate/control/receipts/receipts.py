@@ -52,6 +52,7 @@ from tidegate.control.receipts.ledger import (
     of_stream,
 )
 from tidegate.control.receipts.recall import Estimate, Recall, found_shares, recall_of
+from tidegate.control.receipts.warnings import BatchWarning
 from tidegate.errors import explain
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Tumbling, Unbounded, Within
@@ -92,6 +93,8 @@ class BatchOutcome:
     closed: Mapping[str, int] = field(default_factory=dict)
     #: From the availability of rows to the publishing of their results.
     latency: LatencyProgress | None = None
+    #: About outputs: windows that they lack.
+    warnings: Sequence[BatchWarning] = ()
 
 
 def receipt_of(ways: Lineage, outcome: BatchOutcome) -> tuple[Row, dict[str, int]]:
@@ -178,11 +181,18 @@ def _output(
         "missing_windows": [list(run) for run in missing],
         "windows_missing": sum((last - first) // slide + 1 for first, last, slide in missing),
         "windows_closed": outcome.closed.get(outlet.name),
+        **_about(outlet, outcome),
         **_debts(outlet.source, outcome),
         # The number of rows of missing windows is unknown.
         **({} if missing else found),
     }
     return {**row, "loss_ratio": loss_ratio([row])}
+
+
+def _about(outlet: Outlet, outcome: BatchOutcome) -> Row:
+    """The warnings about an output, where there are some."""
+    mine = [one for one in outcome.warnings if one.subject == outlet.name]
+    return {"warnings": [{"code": one.code, "message": one.message} for one in mine]} if mine else {}
 
 
 def _refused(operator: str, lines: Mapping[Reader, LedgerLine]) -> int:

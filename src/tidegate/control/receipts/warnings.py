@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.errors import explain
-from tidegate.model.progress import OUTPUT_SHUT_OFF, ROWS_UNEXPLAINED, WarningProgress
+from tidegate.model.progress import (
+    OUTPUT_SHUT_OFF,
+    ROWS_UNEXPLAINED,
+    WINDOWS_DROPPED_EARLIER,
+    WarningProgress,
+)
+from tidegate.model.times import utc_text
 
 #: Where the manifest keeps the first batch of each warning.
 CONTROL = "warnings"
@@ -65,3 +71,15 @@ def shut_warnings(shut: Iterable[str]) -> Iterator[BatchWarning]:
             do="Allow a larger max_gap or a longer latency, or give the query more cores",
         )
         yield BatchWarning(OUTPUT_SHUT_OFF, message, output)
+
+
+def dropped_earlier_warnings(until_us: Mapping[str, int]) -> Iterator[BatchWarning]:
+    """Warnings about outputs that lack windows although nothing is dropped now; until which start."""
+    for output, time_us in until_us.items():
+        message = explain(
+            f"Output {output!r} lacks windows whose rows an earlier run dropped",
+            got=f"missing windows that start before {utc_text(time_us)}",
+            why="It writes every window whose rows are all there; its receipts list the others",
+            do="Wait until these windows are over",
+        )
+        yield BatchWarning(WINDOWS_DROPPED_EARLIER, message, output)

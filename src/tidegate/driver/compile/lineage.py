@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import cast
 
 from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Window
-from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.ports import may_drop, steps_of
 from tidegate.driver.frames.drop_frames import output_name
 from tidegate.errors import FlowError
-from tidegate.model.graph import LateRule, Lineage, OperatorTraits, Outlet
+from tidegate.model.graph import PAIRS, LateRule, Lineage, OperatorTraits, Outlet
 from tidegate.quantities import duration_us
 from tidegate.window.drop import network
 from tidegate.window.drop.network import Network
@@ -92,10 +91,9 @@ def traits_of(compiled: Compiled, rule: LateRule = "slowest") -> dict[str, Opera
     }
 
 
-def lineage_of(
-    compiled: Compiled, operators: Mapping[str, OperatorTraits], dropping: DropSettings | None = None
-) -> Lineage:
+def lineage_of(compiled: Compiled, operators: Mapping[str, OperatorTraits]) -> Lineage:
     """The lineage that receipts are computed from; made once, when a query starts."""
+    skip = compiled.graph.may_lose(PAIRS)
     return Lineage(
         streams=tuple(compiled.sources),
         readers=tuple(
@@ -103,7 +101,7 @@ def lineage_of(
             for one in compiled.operators
             for reader in one.readers(
                 [_source(compiled, node) for node in one.node.inputs],
-                dropping is not None and dropping.reached(one.name),
+                one.name not in skip,
             )
         ),
         outputs=tuple(_outlet(compiled, output) for output in compiled.outputs),

@@ -14,14 +14,14 @@ from typing import Any
 
 from tidegate.api.goal import IDLE
 from tidegate.control import batch_size, planning, small_batches
-from tidegate.control.actuators import join_shedding, partial_aggregation, stale_rows
+from tidegate.control.actuators import join_shedding, partial_aggregation, stale_rows, window_dropping
 from tidegate.control.balance import balancing
 from tidegate.control.balance.skew_scan import loads_ahead
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import Ran
 from tidegate.control.receipts import completeness, warnings
 from tidegate.control.receipts.receipts import BatchOutcome, receipt_of
-from tidegate.control.receipts.warnings import BatchWarning, receipt_warnings, shut_warnings
+from tidegate.control.receipts.warnings import BatchWarning, receipt_warnings
 from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.lineage import lineage_of
@@ -70,7 +70,7 @@ class Controllers:
         self.matching: Matching = Matching(compiled, settings.sifting)
         self.dropping: Dropping = Dropping(settings.dropping)
         self.estimating: Estimating = Estimating(settings.estimating)
-        self._lineage = lineage_of(compiled, self._operators, settings.dropping)
+        self._lineage = lineage_of(compiled, self._operators)
         #: Windows that may skip partial aggregation, and those whose partials are as large as rows.
         self._plain_windows = [window.name for window in compiled.windows if window.plain]
         self._row_windows = [w.name for w in compiled.windows if w.taken.keeps_rows]
@@ -172,6 +172,7 @@ class Controllers:
             done,
             {
                 **self.matching.remembered(done.entered),
+                **window_dropping.remembered(done.plan),
                 **self.estimating.learn(done.before, done.plan, done.settled, done.after),
                 partial_aggregation.CONTROL: partial_aggregation.learn(
                     done.before, done.plan, done.reports, plain
@@ -240,7 +241,7 @@ class Controllers:
         """All warnings after a batch; since when each holds goes into the manifest."""
         goal = (done.after.control.get(goal_loop.CONTROL, {}).get("told") or {}).get("warnings", ())
         found = [BatchWarning(one["code"], one["message"]) for one in goal]
-        found += [*receipt_warnings(receipt), *shut_warnings(self.dropping.shut(done.after))]
+        found += [*receipt_warnings(receipt)]
         known = done.before.control.get(warnings.CONTROL, {})
         said, since = warnings.with_since(known, found, done.batch)
         self._remember(done, {warnings.CONTROL: since})
@@ -260,8 +261,9 @@ class Controllers:
             rows,
             missing,
             estimated,
-            self.dropping.closed(done.before, done.after),
+            self.dropping.closed(done.plan, done.before, done.after),
             done.latency,
+            tuple(self.dropping.warnings(done.after)),
         )
         receipt, gaps_us = receipt_of(self._lineage, outcome)
         self._remember(done, {completeness.CONTROL: gaps_us})

@@ -47,6 +47,7 @@ from tidegate.driver.engine.skew_scan import SkewScan
 from tidegate.driver.engine.work_orders import WorkOrders
 from tidegate.driver.failures import writing
 from tidegate.driver.frames import observed
+from tidegate.driver.frames.drop_frames import refuse_rows_gone
 from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.pass_frames import build_pass
 from tidegate.driver.frames.passes import Pass, Reports
@@ -138,6 +139,7 @@ class Engine:
         found = self.checkpoint.recover()
         if found is not None:
             check_flow(found.flow, self.compiled.fingerprint)
+            refuse_rows_gone(self.settings.dropping, found)
             return found
         # A plan without a manifest: the first batch was started, so files in the outputs may be its own.
         begun = self.checkpoint.plans.read(0)

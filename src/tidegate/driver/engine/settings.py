@@ -34,6 +34,8 @@ class Settings:
     repair: RepairSettings | None = None
     #: The approximate windows; also without a goal, because rows may have been shed before a restart.
     estimating: EstimateSettings | None = None
+    #: The windows that may be dropped; also without a goal, because an earlier run may have dropped some.
+    dropping: DropSettings | None = None
     #: How long receipts are kept.
     retention: Retention = DEFAULT
     #: By whose watermark rows are late.
@@ -58,11 +60,6 @@ class Settings:
     def sifting(self) -> SiftSettings | None:
         """Which matches may drop rows."""
         return None if self.goal is None else self.goal.sifting
-
-    @property
-    def dropping(self) -> DropSettings | None:
-        """Which windows may be dropped."""
-        return None if self.goal is None else self.goal.dropping
 
 
 def numbers(

@@ -11,12 +11,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 from tidegate.api.nodes import Output
 from tidegate.control.actuators import window_dropping
 from tidegate.control.actuators.window_dropping import DropSettings
+from tidegate.control.receipts.warnings import BatchWarning, dropped_earlier_warnings, shut_warnings
 from tidegate.driver.sql_text import data, literal
+from tidegate.errors import StateError
 from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -24,7 +26,7 @@ from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.observe.units import iso
 from tidegate.window.drop.gap_table import NO_GAPS, GapTable, gap_table
 from tidegate.window.drop.intervals import Intervals, union
-from tidegate.window.drop.kept_arrows import Arrow
+from tidegate.window.drop.lacking import starts_in
 from tidegate.worker.runtime.layout import TIME
 
 #: Outputs may have the names of streams or operators.
@@ -46,39 +48,48 @@ class Passing:
 
     def __init__(self, settings: DropSettings | None, plan: Plan):
         self._settings = settings
-        self._kept: Mapping[Arrow, Intervals] = (
-            window_dropping.arrows(settings, plan) if settings is not None and plan.shed.dropping else {}
-        )
+        self._gaps = {} if settings is None else window_dropping.arrows(settings, plan)
 
     def along(self, parent: str, operator: str) -> Intervals | None:
         """Times of rows that an operator needs; None: all."""
-        return self._kept.get((parent, operator))
+        gaps = self._gaps.get((parent, operator))
+        return None if gaps is None else gaps.others()
 
     def into(self, parent: str, operator: str, from_us: int) -> GapTable | None:
         """Times of rows that an operator ignores; None if nothing is ever dropped in front of it."""
-        if self._settings is None or not self._settings.reached(operator):
-            return None
-        kept = self.along(parent, operator)
-        return NO_GAPS if kept is None else gap_table(kept.between(), from_us, END_US)
+        gaps = self._whole(parent, operator)
+        if gaps is not None:
+            return gap_table(gaps, from_us, END_US)
+        return NO_GAPS if self._settings is not None and self._settings.reached(operator) else None
 
     def out_of(self, operator: str) -> Intervals | None:
         """Windows of an operator that are kept behind it, by their start; None: all."""
-        if self._settings is None or not self._kept:
+        if self._settings is None or not self._gaps:
             return None
         children = self._settings.network.children[operator]
-        kept = [self._kept.get((operator, child.name)) for child in children]
+        kept = [self.along(operator, child.name) for child in children]
         whole = [one for one in kept if one is not None]
         return union(whole) if whole and len(whole) == len(kept) else None
 
     def before(self, operator: str, output: Output) -> GapTable | None:
         """Windows that this output drops and others keep; None if it writes all there are."""
-        kept = self._kept.get((operator, output_name(output.name)))
+        kept = self.along(operator, output_name(output.name))
         if kept is None:
             return None
         shown = self.out_of(operator)
         if shown is not None and shown.to_json() == kept.to_json():
             return None
-        return gap_table(kept.between(), BEGINNING_US // 2, END_US, exact=True)
+        gaps = self._whole(operator, output_name(output.name))
+        return None if gaps is None else gap_table(gaps, BEGINNING_US // 2, END_US, exact=True)
+
+    def _whole(self, parent: str, child: str) -> Intervals | None:
+        """The gaps of an arrow; behind a window from start to start, so that they lie on a coarse grid."""
+        gaps = self._gaps.get((parent, child))
+        spec = None if self._settings is None else self._settings.network.result_spec(parent)
+        if gaps is None or spec is None:
+            return gaps
+        first, beyond = starts_in(spec, gaps)
+        return Intervals(spec.start(first), spec.start(beyond))
 
 
 class Dropping:
@@ -96,9 +107,10 @@ class Dropping:
 
     def metrics(self, plan: Plan, before: Manifest, after: Manifest) -> Metrics:
         """What is dropped, and which windows are missing with this batch."""
-        if self._settings is None:
+        if self._settings is None or (self._settings.shed is None and not plan.shed.dropping):
             return {}
-        shares = {name: {"p": one["p"], "shut": one["shut"]} for name, one in plan.shed.dropping.items()}
+        drops = plan.shed.dropping.get("drops", {}).items()
+        shares = {name: {"p": one["p"], "shut": bool(one["shut"])} for name, one in drops}
         missing = self.missing(plan, before, after).items()
         runs = {name: [[iso(first), iso(last)] for first, last, _ in some] for name, some in missing}
         return {"drops": shares, "missing": runs}
@@ -110,27 +122,47 @@ class Dropping:
         found = window_dropping.missing(self._settings, plan, before, after)
         return {plain_name(name): runs for name, runs in found.items()}
 
-    def closed(self, before: Manifest, after: Manifest) -> dict[str, int]:
+    def closed(self, plan: Plan, before: Manifest, after: Manifest) -> dict[str, int]:
         """Per output: windows that closed with this batch, missing or not."""
         if self._settings is None:
             return {}
-        found = window_dropping.closed_windows(self._settings, before, after)
+        found = window_dropping.closed_windows(self._settings, plan, before, after)
         return {plain_name(name): windows for name, windows in found.items()}
 
     def ratios(self, plan: Plan) -> dict[str, float]:
         """Per output whose windows may be dropped: the drop ratio of the plan, 1 if it is shut off."""
-        if self._settings is None:
+        if self._settings is None or self._settings.shed is None:
             return {}
         found = {}
         for name, drop in self._settings.drops.items():
-            planned = plan.shed.dropping.get(name, {"p": 0.0, "shut": False})
-            ratio = 1.0 if planned["shut"] else float(planned["p"])
-            found.update({plain_name(output): ratio for output in drop.outputs})
+            planned = plan.shed.dropping.get("drops", {}).get(name, {"p": 0.0, "shut": ()})
+            ratios = {one: 1.0 if one in planned["shut"] else float(planned["p"]) for one in drop.outputs}
+            found.update({plain_name(output): ratio for output, ratio in ratios.items()})
         return found
 
-    def shut(self, after: Manifest) -> list[str]:
-        """Outputs that are not computed from the next batch on."""
-        return [plain_name(name) for name in after.control.get(window_dropping.CONTROL, {}).get("shut", ())]
+    def warnings(self, after: Manifest) -> Iterator[BatchWarning]:
+        """Outputs that are not computed from the next batch on, or still lack what an earlier run dropped."""
+        if self._settings is None:
+            return
+        known = after.control.get(window_dropping.CONTROL, {}) if self._settings.shed is not None else {}
+        yield from shut_warnings(map(plain_name, known.get("shut", ())))
+        lacking = window_dropping.lacking(self._settings, after)
+        yield from dropped_earlier_warnings({plain_name(name): until for name, until in lacking.items()})
+
+
+def refuse_rows_gone(settings: DropSettings | None, manifest: Manifest) -> None:
+    """Refuse outputs of single rows that would be wrong, because an earlier run dropped rows in front."""
+    lacking = {} if settings is None else window_dropping.lacking(settings, manifest)
+    for name, until_us in lacking.items():
+        if settings is not None and settings.network.result_spec(name) is None:
+            raise StateError(
+                f"Rows that output {plain_name(name)!r} needs were dropped by an earlier run",
+                code="CHECKPOINT_ROWS_DROPPED",
+                got=f"results of {settings.network.shown_by(name).name!r} up to {iso(until_us)} lack rows",
+                why="Only windows were read there then, and these were dropped as a whole; single results "
+                "would be wrong",
+                do="Run the earlier outputs until event time has passed this time, then add the new one",
+            )
 
 
 def in_gap(table: GapTable, time: str = TIME) -> str:

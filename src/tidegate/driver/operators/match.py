@@ -24,6 +24,7 @@ from tidegate.model.times import BEGINNING_US
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import QueryIndex
 from tidegate.sift.queries.query_set import QuerySet
+from tidegate.window.drop import network
 from tidegate.worker.match.task import MatchWork, Queries, match_task
 from tidegate.worker.runtime.layout import QUERY_NAME, MatchLayout
 from tidegate.worker.runtime.task_runner import by_partition
@@ -60,6 +61,10 @@ class MatchOperator(Operator):
     def readers(self, sources: Sequence[tuple[str, bool]], drops: bool) -> Iterator[Reader]:
         ((source, whole),) = sources
         yield Reader(self.name, 0, source, SIFTER, whole)
+
+    def drop_node(self, sources: Sequence[str]) -> network.Node:
+        # Rows of a stream are sifted. Rows of an operator are all needed, unless windows follow.
+        return super().drop_node(sources) if self.tap else network.DropStepNode(self.name, sources[0])
 
     def work(self, order: BatchOrder, feeding: Sequence[str]) -> MatchWork:
         planned = order.plan.shed.sifters.get(self.name)

@@ -155,7 +155,7 @@ class Operator(ABC):
     @abstractmethod
     def readers(self, sources: Sequence[tuple[str, bool]], drops: bool) -> Iterator[Reader]:
         """Its lines in the receipt. `sources`: by input, the origin of rows and whether no step lies
-        between; `drops`: windows behind it may be dropped."""
+        between; `drops`: it never skips pairs, so rows go only because windows behind it were dropped."""
 
     def drop_node(self, sources: Sequence[str]) -> network.Node:
         """Its node in the window drop network: a source, unless times pass through."""

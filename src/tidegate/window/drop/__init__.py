@@ -9,6 +9,8 @@ gap_table.py       a constant-time test for these rows
 intervals.py       sets of event time
 network.py         a query network of sources, stateless steps, windows, joins and outputs
 placement.py       where in a network rows are dropped, and which outputs share their decisions
+dropped_windows.py what was decided so far by operator, and where rows are missing: through all restarts
+lacking.py         which results lack rows because of it
 kept_arrows.py     the rows that pass along each arrow of a network
 drop_cost.py       the work that a drop saves: the paper's load model
 """

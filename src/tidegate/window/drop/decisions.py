@@ -12,17 +12,14 @@ window that is decided later are stored until then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-from tidegate.model.json_values import Json
 
 
 @dataclass(frozen=True)
@@ -57,26 +54,3 @@ class Decisions:
             return np.ones(windows.size, np.bool_)
         run = np.searchsorted(first, windows, side="right") - 1
         return (run < 0) | (windows >= end[np.maximum(run, 0)])
-
-    def forget(self, before_us: int) -> Decisions:
-        """The decisions without the runs that lie wholly before a time and are no longer looked up.
-
-        Forgotten windows would count as kept: look up only windows from this time on.
-        """
-        low = (before_us - self.offset_us) // self.slide_us
-        left = tuple(run for run in self.dropped if run[1] > low)
-        return replace(self, begin=min(max(self.begin, low), self.end), dropped=left)
-
-    def to_json(self) -> Json:
-        return {
-            "slide_us": self.slide_us,
-            "offset_us": self.offset_us,
-            "begin": self.begin,
-            "end": self.end,
-            "dropped": [list(run) for run in self.dropped],
-        }
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Decisions:
-        dropped = tuple((first, end) for first, end in raw["dropped"])
-        return cls(raw["slide_us"], raw["begin"], raw["end"], dropped, raw["offset_us"])

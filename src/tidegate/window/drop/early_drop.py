@@ -24,7 +24,6 @@ alone (the paper's "fake tuples").
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,21 +33,23 @@ from tidegate.window.drop.intervals import Intervals, always, merged, union
 from tidegate.window.drop.source_range import Step, source_range
 from tidegate.window.spec import WindowSpec
 
-if TYPE_CHECKING:
-    pass
-
 
 def kept_times(decisions: Decisions, paths: Sequence[Sequence[Step]]) -> Intervals:
     """Times of rows that kept windows need, at the start of these paths of steps (output first)."""
-    if not decisions.dropped:
+    return kept_beside(Intervals(*decisions.dropped_times), paths, decisions.slide_us)
+
+
+def kept_beside(dropped: Intervals, paths: Sequence[Sequence[Step]], slide_us: int) -> Intervals:
+    """The same for windows that are dropped if they start in one of these intervals."""
+    if not dropped.low.size:
         return always()
-    return union([_kept_on(decisions, path) for path in paths])
+    return union([_kept_on(dropped, path, slide_us) for path in paths])
 
 
-def _kept_on(decisions: Decisions, path: Sequence[Step]) -> Intervals:
-    first, end = decisions.dropped_times
+def _kept_on(dropped: Intervals, path: Sequence[Step], slide_us: int) -> Intervals:
+    first, end = dropped.low, dropped.high
     # Everything before the first and after the last dropped run is kept. At this distance windows are whole.
-    far = 2 * sum(step.size_us for step in path if isinstance(step, WindowSpec)) + decisions.slide_us
+    far = 2 * sum(step.size_us for step in path if isinstance(step, WindowSpec)) + slide_us
     wanted_low = np.concatenate((first[:1] - far, end))
     wanted_high = np.concatenate((first, end[-1:] + far))
     low, high = source_range(path, wanted_low, wanted_high)

@@ -36,6 +36,15 @@ class Intervals:
         """The gaps between consecutive intervals, without the times before the first and after the last."""
         return Intervals(self.high[:-1], self.low[1:])
 
+    def others(self) -> Intervals:
+        """All times that are in none of them."""
+        low, high = np.append(BEGINNING_US, self.high), np.append(self.low, END_US)
+        return Intervals(low[low < high], high[low < high])
+
+    def since(self, time_us: int) -> Intervals:
+        """Those that end after a time, whole."""
+        return Intervals(self.low[self.high > time_us], self.high[self.high > time_us])
+
     def overlap(self, low: int, high: int) -> Intervals:
         """The parts inside [low, high)."""
         begin, end = np.maximum(self.low, low), np.minimum(self.high, high)
@@ -48,6 +57,14 @@ class Intervals:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Intervals:
         return cls(np.array(raw["low"], np.int64), np.array(raw["high"], np.int64))
+
+
+NOTHING = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def between(low: int, high: int) -> Intervals:
+    """One interval; nothing if it is empty."""
+    return merged(np.array([low]), np.array([high]))
 
 
 def always() -> Intervals:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidegate.window.drop.decisions import Decisions
-from tidegate.window.drop.early_drop import kept_times
-from tidegate.window.drop.intervals import Intervals
+from tidegate.window.drop.early_drop import kept_beside
+from tidegate.window.drop.intervals import Intervals, union
 from tidegate.window.drop.network import Network
 from tidegate.window.drop.placement import DropPlacement
 
@@ -29,8 +29,18 @@ def kept_on_arrows(network: Network, drops: Mapping[DropPlacement, Decisions]) -
     """The times that pass, per arrow that drops rows. All rows pass on arrows that are not listed."""
     kept: dict[Arrow, Intervals] = {}
     for drop, decisions in drops.items():
-        for point in drop.behind:
-            arrow = point.parent, point.child
-            paths = [path for output in drop.outputs for path in network.paths_by(output, *arrow)]
-            kept[arrow] = kept_times(decisions, paths)
+        kept |= kept_for(network, drop, dict.fromkeys(drop.outputs, Intervals(*decisions.dropped_times)))
+    return kept
+
+
+def kept_for(
+    network: Network, drop: DropPlacement, dropped: Mapping[str, Intervals]
+) -> dict[Arrow, Intervals]:
+    """The times that pass, per arrow of a drop. `dropped`: by output, the starts of windows that it drops."""
+    kept: dict[Arrow, Intervals] = {}
+    for point in drop.behind:
+        arrow = point.parent, point.child
+        paths = {output: list(network.paths_by(output, *arrow)) for output in drop.outputs}
+        needed = [kept_beside(dropped[one], some, drop.slide_us) for one, some in paths.items() if some]
+        kept[arrow] = union(needed)
     return kept

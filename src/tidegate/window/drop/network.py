@@ -184,12 +184,20 @@ class Network:
         needed = frozenset[str]().union(*(self.above(name) for name in left))
         return Network(tuple(node for node in self.nodes if node.name in needed))
 
+    def shown_by(self, name: str) -> Node:
+        """The node whose results a node passes on as they are: in front of steps, and of an output."""
+        node = self.by_name[name]
+        while isinstance(node, DropStepNode | DropOutputNode):
+            node = self.by_name[node.parent]
+        return node
+
+    def result_spec(self, name: str) -> WindowSpec | None:
+        """The windows that leave a node, or that an output shows; None: these are no windows of time."""
+        return time_window(self.shown_by(name))
+
     def grid_us(self, name: str) -> int:
         """The distance between the times of rows that leave a node: behind a window, its slide."""
-        node = self.by_name[name]
-        while isinstance(node, DropStepNode):
-            node = self.by_name[node.parent]
-        spec = time_window(node)
+        spec = self.result_spec(name)
         return UNIT_US if spec is None else spec.slide_us
 
     def paths(self, output: str, name: str) -> Iterator[tuple[Step, ...]]:

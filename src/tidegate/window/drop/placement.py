@@ -9,6 +9,7 @@ less work; further up it would not.
          ▲                           └─▶ window ─▶ output b          (their slides' least common multiple)
          └ rows are dropped here
 
+- Outputs that show the same windows decide together, so a decision is one about windows of an operator.
 - At a split, the drops of all children become one if that one still drops rows there, and then these
   outputs share every decision. Otherwise each child has its own drop behind the split.
 - A drop does not cross count windows: their contents depend on rows that would be missing. Nor does it
@@ -34,7 +35,6 @@ from tidegate.window.drop.network import (
     DropJoinNode,
     DropOutputNode,
     DropSourceNode,
-    DropStepNode,
     DropWindowNode,
     Network,
     Node,
@@ -68,7 +68,11 @@ class DropPlacement:
 def place(network: Network) -> tuple[DropPlacement, ...]:
     """The drops of a network, in the order of its outputs; outputs that cannot be shed have no drop."""
     own = {output.name: result_window(network, output) for output in network.outputs}
-    groups = [frozenset({name}) for name, window in own.items() if window is not None]
+    shown: dict[str, set[str]] = {}
+    for name, window in own.items():
+        if window is not None:
+            shown.setdefault(network.shown_by(name).name, set()).add(name)
+    groups = [frozenset(names) for names in shown.values()]
     while True:
         climb = _Climb(network, [_common(own, group) for group in groups])
         if climb.joining is None:
@@ -80,10 +84,7 @@ def result_window(network: Network, output: DropOutputNode) -> DropWindow | None
     """The results of an output, as windows that may be dropped; None where there are none."""
     if output.max_gap is None:
         return None
-    node: Node = network.by_name[output.parent]
-    while isinstance(node, DropStepNode):
-        node = network.by_name[node.parent]
-    spec = time_window(node)
+    spec = network.result_spec(output.name)
     return None if spec is None else result(spec, output.max_gap)
 
 

@@ -25,15 +25,15 @@ nothing is dropped without need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.errors import FlowError
-from tidegate.model.json_values import Json
 from tidegate.window.drop.decisions import Decisions
+from tidegate.window.drop.intervals import Intervals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,10 +91,15 @@ class WindowDrop:
                 do="Give a number of windows from 0 to max_gap",
             )
 
-    def begin(self, from_us: int) -> DropState:
-        """The initial state; the first decision is about the first window from this time on."""
+    def begin(self, from_us: int, gap_us: int = 0, drop_debt: int = 0) -> DropState:
+        """The state before the first decision, which is about the first window from this time on.
+
+        `gap_us`: how long before this time no window is kept; it may exceed the longest gap, if that was
+        longer when they were decided.
+        """
         first = -((self.offset_us - from_us) // self.slide_us)
-        return DropState(Decisions(self.slide_us, first, first, offset_us=self.offset_us))
+        gap = min(self.max_gap, -(-gap_us // self.slide_us))
+        return DropState(Decisions(self.slide_us, first, first, offset_us=self.offset_us), gap, drop_debt)
 
     def decide(self, state: DropState, up_to_us: int, p: float) -> DropState:
         """Decide all windows that start up to a time, and the rest of the last one's batch."""
@@ -113,17 +118,6 @@ class WindowDrop:
             gap, drop_debt = self._batch(window, (batch + 1) * size, gap, drop_debt, drop, runs)
             window = (batch + 1) * size
         return state.extended(window, runs, gap=gap, drop_debt=drop_debt)
-
-    def shut(self, state: DropState, up_to_us: int) -> DropState:
-        """Drop all windows that start up to a time, regardless of the gap, for an output that is shut off.
-
-        The first window after the output opens again is kept.
-        """
-        window, size = state.decisions.end, self.max_gap
-        beyond = min(self._window_at(up_to_us) // size, window // size + BATCHES_MAX) + 1
-        if beyond * size <= window:
-            return state
-        return state.extended(beyond * size, [(window, beyond * size)], gap=self.max_gap, drop_debt=0)
 
     def _window_at(self, time_us: int) -> int:
         """The last window that starts up to a time."""
@@ -178,15 +172,15 @@ class DropState:
             dropped.append((dropped.pop()[0] if touches else first, beyond))
         return DropState(replace(past, end=end, dropped=tuple(dropped)), gap, drop_debt)
 
-    def forget(self, before_us: int) -> DropState:
-        return DropState(self.decisions.forget(before_us), self.gap, self.drop_debt)
+    @property
+    def until_us(self) -> int:
+        """The start of the first undecided window."""
+        return self.decisions.end * self.decisions.slide_us + self.decisions.offset_us
 
-    def to_json(self) -> Json:
-        return {"decisions": self.decisions.to_json(), "gap": self.gap, "owed": self.drop_debt}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> DropState:
-        return cls(Decisions.from_json(raw["decisions"]), raw["gap"], raw["owed"])
+    @property
+    def dropped(self) -> Intervals:
+        """Starts of dropped windows."""
+        return Intervals(*self.decisions.dropped_times)
 
 
 def coins(batches: NDArray[np.int64], seed: int) -> NDArray[np.float64]:

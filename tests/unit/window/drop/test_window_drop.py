@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from tidegate.errors import FlowError
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.window_drop import (
     BATCHES_MAX,
-    DropState,
     WindowDrop,
     coins,
     gap_in_windows,
@@ -64,24 +61,6 @@ def test_windows_from_before_the_first_decision_and_beyond_the_last_are_kept() -
     decisions = Decisions(10, begin=4, end=12, dropped=((5, 8), (10, 12)))
     kept = decisions.kept(np.array([-50, 40, 50, 70, 80, 100, 110, 120, 10_000]))
     assert kept.tolist() == [True, True, False, False, True, False, False, True, True]
-
-
-def test_a_state_comes_back_from_json_and_goes_on_alike() -> None:
-    drop = WindowDrop(7, 3, 5)
-    state = drop.decide(drop.begin(-100), 500, 0.6)
-    again = DropState.from_json(json.loads(json.dumps(state.to_json())))
-    assert again == state
-    assert drop.decide(again, 5_000, 0.3) == drop.decide(state, 5_000, 0.3)
-
-
-def test_what_is_forgotten_changes_nothing_behind_it() -> None:
-    drop = WindowDrop(10, 5, 1)
-    state = drop.decide(drop.begin(0), 100_000, 0.5)
-    shorter = state.forget(60_000)
-    later = np.arange(60_000, 100_000, 10)
-    assert len(shorter.decisions.dropped) < len(state.decisions.dropped)
-    assert (shorter.decisions.kept(later) == state.decisions.kept(later)).all()
-    assert drop.decide(shorter, 200_000, 0.5).decisions.end == drop.decide(state, 200_000, 0.5).decisions.end
 
 
 def test_a_time_that_is_decided_already_changes_nothing() -> None:
