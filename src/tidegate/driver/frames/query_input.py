@@ -1,8 +1,8 @@
 """The one input of a streaming query, and the plan of each stream in a batch of it.
 
     orders ─┐                                   the offset log of Spark goes by position, so each stream
-    tracks ─┼─▶ one union ─▶ foreachBatch       stands here once, in order of names, whatever reads it
-    beats  ─┘
+    tracks ─┼─▶ one union ─▶ foreachBatch       stands here once, where it stood in the first run, whatever
+    beats  ─┘                                   reads it and however it is called now
 
 A heartbeat triggers batches even when no row arrives. The union has no columns of the streams: in a batch the
 engine takes the plan of each stream from below it and builds what reads the stream on top. So every reader
@@ -52,8 +52,8 @@ class QueryInput:
 
     def __init__(self, spark: SparkSession, streams: Mapping[str, DataFrame]):
         self._spark = spark
-        #: In order of names.
-        self.streams: dict[str, DataFrame] = dict(sorted(streams.items()))
+        #: In the order of Spark's offset log: that of their first names (`model/names.py`).
+        self.streams: dict[str, DataFrame] = dict(streams)
         #: Streams that Spark itself must run.
         self.run_by_spark: set[str] = {
             name for name, frame in streams.items() if not _is_stateless(analyzed(frame))

@@ -1,0 +1,82 @@
+"""Where a run begins: the state in the checkpoint, carried over to the flow of this run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from tidegate.control import planning
+from tidegate.control.balance import balancing
+from tidegate.control.identity.flow_change import FlowChange
+from tidegate.driver.compile.compiled import Compiled
+from tidegate.driver.compile.graph_checks import renames_of
+from tidegate.driver.engine.settings import Settings
+from tidegate.driver.io import sinks
+from tidegate.model.codec import to_json_values
+from tidegate.model.graph import OperatorTraits
+from tidegate.model.manifest import Manifest
+from tidegate.model.times import utc_text
+from tidegate.state.checkpoint import Checkpoint
+from tidegate.state.recovery import check_flow, check_streams
+
+_log = logging.getLogger(__name__)
+
+
+def recovered(
+    compiled: Compiled,
+    checkpoint: Checkpoint,
+    settings: Settings,
+    operators: Mapping[str, OperatorTraits],
+    now_us: int,
+) -> tuple[Manifest, FlowChange]:
+    """The state to go on from, and how its flow differs from that of this run."""
+    found, flow, names = checkpoint.recover(), compiled.fingerprint, compiled.graph.names
+    renames = renames_of(compiled.outputs, settings.renames)
+    routing = balancing.first(settings.balance, settings.instances)
+    if found is not None:
+        change = FlowChange.between(found.flow, names, renames)
+        check_flow(change.names.flow(found.flow), flow)
+        manifest = change.manifest(found, flow, routing, operators)
+        _report(change, found, manifest)
+        return manifest, change
+    stored = checkpoint.first_names() if compiled.streaming else None
+    before = {} if stored is None else {"names": to_json_values(stored)}
+    change = FlowChange.between(before, names, renames)
+    check_streams(change.names.flow(before), flow)
+    # A plan without a manifest: the first batch was started, so files in the outputs may be its own.
+    begun = checkpoint.plans.read(0)
+    if begun is None:
+        sinks.refuse_foreign_files(
+            compiled.spark, compiled.outputs, () if compiled.streaming else ("batch=0",)
+        )
+    else:
+        # It will run under its plan, whose routing tables are valid for this number of partitions only.
+        begun = change.names.plan(begun)
+        check_flow(
+            {"partitions": balancing.partitions_of(begun)},
+            {"partitions": dict.fromkeys(begun.routing, settings.partitions)},
+        )
+    if compiled.streaming and stored is None:
+        checkpoint.begin(names)
+    return planning.first_manifest(flow, list(compiled.sources), routing, now_us), change
+
+
+def _report(change: FlowChange, found: Manifest, manifest: Manifest) -> None:
+    """Say what the change means for the results."""
+    for name in change.removed:
+        rows = sum(piece.rows for piece in found.pieces if piece.operator == name and not piece.marks)
+        debts = sum(debt.comparisons for debt in found.debts if debt.operator == name)
+        lost = f", and {debts:.0f} skipped pairs are written off" if debts else ""
+        _log.warning(
+            "Operator %s is not in the flow any more: %d stored rows are dropped with the next commit, with "
+            "all results that they wait for%s",
+            *(name, rows, lost),
+        )
+    for name in change.added:
+        since = f"operator {name} is new and begins empty with batch {manifest.batch + 1}"
+        begins_us = manifest.begins_us.get(name)
+        if begins_us is None:
+            _log.info("The %s", since)
+        else:
+            at = utc_text(begins_us)
+            _log.warning("The %s; its first window begins at %s, the first that lacks no row", since, at)
