@@ -374,3 +374,39 @@ def test_no_old_name_is_left_in_the_state_of_a_query_that_sheds(home: Home) -> N
     }
     renamed = replace(home.manifest, pieces=())
     assert [name for name in old if name in encode_exactly(renamed).decode()] == []
+
+
+def test_streams_come_and_go_where_spark_knows_their_sources_by_name(home: Home) -> None:
+    near, counts, others, wide = Sink(), Sink(), Sink(), Sink()
+
+    def stream(folder: str, name: str | None = None) -> tg.Stream:
+        reader = home.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).name(folder)
+        frame = reader.parquet(str(home.root / folder))
+        return tg.stream(frame, name=name or folder, time="ts", lateness="1 second")
+
+    home.spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true")
+    try:
+        home.more(2)
+        home.run(windowed(stream("right"), "others").write_to(others, name="others"))
+        home.more(2)
+        # `left` is new, and stands before `right`; what lay there before the restart comes too.
+        left, right = stream("left"), stream("right")
+        home.run(
+            joined(left, right).write_to(near, name="near"),
+            windowed(left).write_to(counts, name="counts"),
+        )
+        home.more(2)
+        home.run(windowed(stream("left", "zebra")).write_to(counts, name="counts"), renames={"left": "zebra"})
+        home.more(2)
+        zebra, right = stream("left", "zebra"), stream("right")
+        home.run(
+            windowed(zebra).write_to(counts, name="counts"),
+            joined(zebra, right, "wide", within="2 seconds").write_to(wide, name="wide"),
+        )
+    finally:
+        home.spark.conf.unset("spark.sql.streaming.queryEvolution.enableSourceEvolution")
+    assert others.counted == home.counts("right", 0, closed(2))
+    assert counts.counted == home.counts("left", 0, closed(8))
+    # Rows of `right` until second 20 came before the join, and those of second 40 to 60 when it came back.
+    assert home.pairs(20, 40) <= near.counted <= home.pairs(0, 40)
+    assert home.pairs(60, 80, apart=2) <= wide.counted <= home.pairs(40, 80, apart=2)

@@ -39,9 +39,8 @@ def check_flow(stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
     """StateError when the two descriptions, under the same names, do not fit; as JSON, where a tuple is a
     list.
 
-    Operators and outputs may come and go; what both have must be equal. Streams must be the same.
+    Streams, operators and outputs may come and go; what both have must be equal.
     """
-    check_streams(stored, current)
     old, new = (_compared(flow, other) for flow, other in ((stored, current), (current, stored)))
     changes = list(_differences(old, new, ""))
     if not changes:
@@ -62,40 +61,37 @@ def check_flow(stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
     )
 
 
-def check_streams(stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
-    """StateError when the flow reads other streams than the checkpoint: Spark's offset log has neither names
-    nor room for them."""
-    old, new = (flow.get("names", {}).get("streams", []) for flow in (stored, current))
-    removed, added = ([name for name in one if name not in other] for one, other in ((old, new), (new, old)))
-    if removed and "names" in current:
+def check_streams(removed: Sequence[str], added: Sequence[str]) -> None:
+    """StateError when streams come or go: Spark's offset log has neither names nor room for them."""
+    why = "Spark's offset log knows streams by their position, unless it was begun with source evolution"
+    if removed:
         name = removed[0]
         raise StateError(
             "The checkpoint has a stream that is not in the flow",
             code="CHECKPOINT_STREAM_REMOVED",
-            got=f"{', '.join(removed)}; the flow has {', '.join(new)}",
-            why="Spark's offset log knows streams by their position, so the others would get each other's "
-            "offsets",
+            got=", ".join(removed),
+            why=why,
             do=f'Keep reading it: pass {name}.filter("false").write_to("noop", name="{name}_unused") to '
             f'tg.start too. If it has another name now, say renames={{"{name}": "new"}}. Else start with a '
             "new checkpoint",
         )
-    if added and "names" in stored:
+    if added:
         raise StateError(
             "The flow has a stream that the checkpoint does not have",
             code="CHECKPOINT_STREAM_ADDED",
-            got=f"{', '.join(added)}; the checkpoint has {', '.join(old)}",
-            why="Spark's offset log knows streams by their position and takes no further one",
+            got=", ".join(added),
+            why=why,
             do="Read the new stream in a query of its own, or start this one with a new checkpoint. If it "
             f'had another name before, say renames={{"old": "{added[0]}"}}',
         )
 
 
 def _compared(flow: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """What must be equal in a flow and another: names may come and go, and operators with them."""
+    """What must be equal in a flow and another: the parts that both have."""
     plain: dict[str, Any] = json.loads(json.dumps({**flow, "names": None}))
-    known = other.get("operators", {})
-    if "operators" in plain:
-        plain["operators"] = {name: one for name, one in plain["operators"].items() if name in known}
+    for kind in plain.keys() & {"streams", "operators"}:
+        known = other.get(kind, {})
+        plain[kind] = {name: one for name, one in plain[kind].items() if name in known}
     return plain
 
 

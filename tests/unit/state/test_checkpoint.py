@@ -6,13 +6,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.unit.state.samples import a_manifest, a_piece, a_plan
 
 from tidegate.errors import CheckpointInUse, StateError
 from tidegate.state.checkpoint import Checkpoint, check_flow
+from tidegate.state.recovery import check_streams
 from tidegate.state.store.paths import segment_path
 
 
@@ -179,8 +179,8 @@ def test_a_changed_flow_is_refused_with_path_old_and_new() -> None:
 def test_a_part_of_another_name_is_named_without_its_description() -> None:
     one = {"on": ["cell"], "how": "inner"}
     with pytest.raises(StateError) as caught:
-        check_flow({"streams": {"near": one}}, {"streams": {"close": one}})
-    assert "streams.near: in the checkpoint only; streams.close: in this flow only" in str(caught.value)
+        check_flow({"joins": {"near": one}}, {"joins": {"close": one}})
+    assert "joins.near: in the checkpoint only; joins.close: in this flow only" in str(caught.value)
     assert "inner" not in str(caught.value)
 
 
@@ -194,15 +194,11 @@ def test_operators_may_come_and_go_and_one_that_changed_needs_a_new_name() -> No
 
 
 def test_streams_that_spark_does_not_know_by_name_must_be_the_same() -> None:
-    def names(*streams: str) -> dict[str, Any]:
-        return {"names": {"streams": streams, "operators": [], "outputs": []}}
-
-    check_flow(names("a", "b"), names("a", "b"))
-    check_flow({}, names("a"))  # nothing was read yet
-    with pytest.raises(StateError, match=r"CHECKPOINT_STREAM_REMOVED.*Got: b; the flow has a\..*noop"):
-        check_flow(names("a", "b"), names("a"))
-    with pytest.raises(StateError, match=r"CHECKPOINT_STREAM_ADDED.*Got: c; the checkpoint has a, b\."):
-        check_flow(names("a", "b"), names("a", "b", "c"))
+    check_streams((), ())
+    with pytest.raises(StateError, match=r'CHECKPOINT_STREAM_REMOVED.*Got: b\..*b\.filter\("false"\).*noop'):
+        check_streams(["b"], ["c"])
+    with pytest.raises(StateError, match=r'CHECKPOINT_STREAM_ADDED.*Got: c, d\..*renames={"old": "c"}'):
+        check_streams([], ["c", "d"])
 
 
 def test_equal_in_python_is_not_equal_in_a_flow() -> None:

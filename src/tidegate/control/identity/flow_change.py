@@ -20,6 +20,7 @@ from typing import Any
 
 from tidegate.control.identity.renames import Renames, found_in
 from tidegate.control.identity.translation import NOTHING_RENAMED, Translation
+from tidegate.control.watermarks import unheard
 from tidegate.errors import StateError
 from tidegate.model.codec import from_plain
 from tidegate.model.graph import FlowNames, OperatorTraits
@@ -35,11 +36,11 @@ class FlowChange:
     """What lies between the flow of a checkpoint and that of a run; an empty one changes nothing."""
 
     names: Translation = NOTHING_RENAMED
-    #: Operators and outputs by their old names.
+    #: Operators, by their old names.
     removed: tuple[str, ...] = ()
-    removed_outputs: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
-    added_outputs: tuple[str, ...] = ()
+    removed_streams: tuple[str, ...] = ()
+    added_streams: tuple[str, ...] = ()
 
     @classmethod
     def between(cls, flow: Mapping[str, Any], current: FlowNames, renames: Renames) -> FlowChange:
@@ -48,17 +49,15 @@ class FlowChange:
         if stored is None:
             return cls()
         found = found_in(stored, current, renames)
-        gone = tuple(n for n in stored.operators if n not in found.nodes and n not in current.operators)
-        unwritten = tuple(n for n in stored.outputs if n not in found.outputs and n not in current.outputs)
-        return cls(
-            Translation(
-                {**found.nodes, **dict.fromkeys(gone)}, {**found.outputs, **dict.fromkeys(unwritten)}
-            ),
-            gone,
-            unwritten,
-            _new(current.operators, stored.operators, found.nodes),
-            _new(current.outputs, stored.outputs, found.outputs),
+        removed = _gone(stored.operators, current.operators, found.nodes)
+        streams = _gone(stored.streams, current.streams, found.nodes)
+        outputs = _gone(stored.outputs, current.outputs, found.outputs)
+        names = Translation(
+            {**found.nodes, **dict.fromkeys((*removed, *streams))},
+            {**found.outputs, **dict.fromkeys(outputs)},
         )
+        added = _new(current.operators, stored.operators, found.nodes)
+        return cls(names, removed, added, streams, _new(current.streams, stored.streams, found.nodes))
 
     def manifest(
         self,
@@ -66,6 +65,7 @@ class FlowChange:
         flow: Mapping[str, Any],
         routing: Mapping[str, Routing],
         operators: Mapping[str, OperatorTraits],
+        now_us: int = 0,
     ) -> Manifest:
         """The manifest from which the changed flow goes on; `routing`: the first one of its operators."""
         carried = self.names.manifest(manifest) if self.names else manifest
@@ -74,6 +74,7 @@ class FlowChange:
         return replace(
             carried,
             flow=flow,
+            clocks={**carried.clocks, **{name: unheard(now_us) for name in self.added_streams}},
             routing={**carried.routing, **{name: routing[name] for name in added}},
             settled_us={**carried.settled_us, **dict.fromkeys(added, BEGINNING_US)},
             begins_us={
@@ -90,8 +91,8 @@ class FlowChange:
         theirs can have been seen before.
         """
         known = self.names.plan(known) if self.names else known
-        lacks = sorted(manifest.routing.keys() - known.routing.keys() - set(self.added))
-        lacks += sorted(manifest.clocks.keys() - known.late.streams.keys())
+        added = (*self.added, *self.added_streams)
+        lacks = sorted({*manifest.routing, *manifest.clocks} - {*known.routing, *known.late.streams, *added})
         if lacks:
             raise StateError(
                 "A batch was begun under other names than the flow has now",
@@ -101,25 +102,26 @@ class FlowChange:
                 do="Start the query once with the names of its last run, until the batch is committed; then "
                 "change them",
             )
-        if not self.added:
+        if not added:
             return known
         fresh = planned()
         return replace(
             known,
-            late=_completed(known.late, fresh.late, self.added, LateRows),
-            settle_us=self._with_added(known.settle_us, fresh.settle_us),
-            routing=self._with_added(known.routing, fresh.routing),
-            balance=self._with_added(known.balance, fresh.balance),
-            shed=_completed(known.shed, fresh.shed, self.added, ShedPlan),
+            late=_completed(known.late, fresh.late, added, LateRows),
+            settle_us=_with(known.settle_us, fresh.settle_us, added),
+            routing=_with(known.routing, fresh.routing, added),
+            balance=_with(known.balance, fresh.balance, added),
+            shed=_completed(known.shed, fresh.shed, added, ShedPlan),
         )
-
-    def _with_added(self, known: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[str, Any]:
-        return _with(known, fresh, self.added)
 
 
 def stored_names(flow: Mapping[str, Any]) -> FlowNames | None:
     """The names in the description of a flow; None where there is none."""
     return from_plain(FlowNames, flow["names"]) if "names" in flow else None
+
+
+def _gone(stored: tuple[str, ...], current: tuple[str, ...], renamed: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(name for name in stored if name not in renamed and name not in current)
 
 
 def _new(current: tuple[str, ...], stored: tuple[str, ...], renamed: Mapping[str, str]) -> tuple[str, ...]:

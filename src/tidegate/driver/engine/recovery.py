@@ -35,14 +35,15 @@ def recovered(
     routing = balancing.first(settings.balance, settings.instances)
     if found is not None:
         change = FlowChange.between(found.flow, names, renames)
+        _check_streams(change, checkpoint, found.spark_batch.number)
         check_flow(change.names.flow(found.flow), flow)
-        manifest = change.manifest(found, flow, routing, operators)
+        manifest = change.manifest(found, flow, routing, operators, now_us)
         _report(change, found, manifest)
         return manifest, change
     stored = checkpoint.first_names() if compiled.streaming else None
     before = {} if stored is None else {"names": to_json_values(stored)}
     change = FlowChange.between(before, names, renames)
-    check_streams(change.names.flow(before), flow)
+    _check_streams(change, checkpoint, 0)
     # A plan without a manifest: the first batch was started, so files in the outputs may be its own.
     begun = checkpoint.plans.read(0)
     if begun is None:
@@ -59,6 +60,12 @@ def recovered(
     if compiled.streaming and stored is None:
         checkpoint.begin(names)
     return planning.first_manifest(flow, list(compiled.sources), routing, now_us), change
+
+
+def _check_streams(change: FlowChange, checkpoint: Checkpoint, number: int) -> None:
+    """Streams come and go only where Spark knows them by name."""
+    if not checkpoint.spark_log.knows_names(number):
+        check_streams(change.removed_streams, change.added_streams)
 
 
 def _report(change: FlowChange, found: Manifest, manifest: Manifest) -> None:

@@ -31,9 +31,12 @@ from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.ports import Lanes
 from tidegate.driver.frames.grafts import analyzed, holds, standing_in
 from tidegate.driver.java_collections import java_items
+from tidegate.state.spark_log import HEARTBEAT
 from tidegate.worker.runtime.layout import TAG
 
 _log = logging.getLogger(__name__)
+#: Whether Spark knows all sources by name, so that they may come and go between two runs.
+_BY_NAME = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 #: Nodes of Spark's plans that give the same rows wherever they run.
 _STATELESS = {
     *("Project", "Filter", "SubqueryAlias", "EventTimeWatermark", "Union", "Generate", "Repartition"),
@@ -69,7 +72,9 @@ class QueryInput:
 
     def frame(self) -> DataFrame:
         """All streams and the heartbeat, in one union."""
-        beats = self._spark.readStream.format("rate").options(rowsPerSecond=1, numPartitions=1).load()
+        reader = self._spark.readStream.format("rate").options(rowsPerSecond=1, numPartitions=1)
+        by_name = str(self._spark.conf.get(_BY_NAME, "false")).lower() == "true"
+        beats = (reader.name(HEARTBEAT) if by_name else reader).load()
         made = [self._branch(number, name) for number, name in enumerate(self.streams)]
         return ports.union([*made, beats.select(F.lit(-1).cast("short").alias(TAG), *self._columns({}))])
 

@@ -10,6 +10,7 @@ import pytest
 from tidegate.control import planning
 from tidegate.control.identity.flow_change import FlowChange
 from tidegate.control.identity.renames import Renames
+from tidegate.control.watermarks import unheard
 from tidegate.errors import StateError
 from tidegate.join.within import Unbounded, Within
 from tidegate.model.codec import to_json_values
@@ -93,7 +94,7 @@ def test_an_added_window_on_streams_without_rows_sees_all_there_are() -> None:
 
 def test_a_removed_operator_leaves_nothing_behind() -> None:
     change, after = changed(flow(NEAR, window("busy", "a")), flow(window("busy", "a")))
-    assert (change.removed, change.removed_outputs) == (("near",), ("near",))
+    assert change.removed == ("near",)
     assert after.settled_us.keys() == after.routing.keys() == {"busy"}
 
 
@@ -123,3 +124,14 @@ def test_a_plan_of_other_names_is_refused() -> None:
     _, carried = changed(flow(NEAR), flow(NEAR))
     with pytest.raises(StateError, match=r"CHECKPOINT_PLAN_OF_OTHER_NAMES.*batch 4 without near"):
         FlowChange().plan(begun(flow(join("close", "a", "b"))), carried, lambda: begun(flow(NEAR)))
+
+
+def test_streams_come_and_go_where_spark_knows_them_by_name() -> None:
+    found = manifest(flow(NEAR))
+    after = flow(NEAR, window("busy", "c"))
+    current = FlowNames(("a", "c"), tuple(after), tuple(after))
+    change = FlowChange.between(found.flow, current, Renames())
+    assert (change.removed_streams, change.added_streams) == (("b",), ("c",))
+    carried = change.manifest(found, {}, dict.fromkeys(after, ROUTING), after, now_us=9)
+    assert carried.clocks == {"a": found.clocks["a"], "c": unheard(9)}
+    assert carried.begins_us == {}
