@@ -143,21 +143,37 @@ def test_streams_operators_and_outputs_go_on_under_new_names(home: Home) -> None
 
 
 def test_default_names_follow_the_streams_that_they_are_made_of(home: Home) -> None:
-    near, counts = Sink(), Sink()
+    near, fewer, counts, both = Sink(), Sink(), Sink(), Sink()
+
+    def outputs(name: str) -> list[tg.Output]:
+        left, whole = home.stream("left", name), home.stream("right")
+        right = whole.with_column_renamed("v", "w")
+        near_by = f"{name}.k = right.k AND right.ts BETWEEN {name}.ts - INTERVAL 1 SECOND AND {name}.ts"
+        less = left.join(right, f"{near_by} + INTERVAL 1 SECOND AND {name}.v < right.w", name="less")
+        return [
+            joined(left, whole, None).write_to(near),
+            less.select("k", "v", "w").write_to(fewer),
+            windowed(left, None).write_to(counts),
+            windowed(left.union_by_name(whole), None).write_to(both),
+        ]
+
     home.more(2)
-    left, right = home.stream("left"), home.stream("right")
-    home.run(joined(left, right, None).write_to(near), windowed(left, None).write_to(counts))
-    assert home.manifest.routing.keys() == {"left_right_k", "left_window_k"}
+    home.run(*outputs("left"))
+    own = {"right_k", "window_k", "right_window_k"}
+    assert home.manifest.routing.keys() == {"less", *(f"left_{name}" for name in own)}
     home.more(2)
-    sales, right = home.stream("left", "sales"), home.stream("right")
-    query = home.run(
-        joined(sales, right, None).write_to(near),
-        windowed(sales, None).write_to(counts),
-        renames={"left": "sales"},
-    )
+    query = home.run(*outputs("sales"), renames={"left": "sales"})
+    assert home.manifest.routing.keys() == {"less", *(f"sales_{name}" for name in own)}
     assert near.counted == home.pairs()
+    assert fewer.counted == Counter(
+        {row: n for row, n in home.pairs().items() if int(row.split(", ")[1]) < int(row.split(", ")[2][:-1])}
+    )
     assert counts.counted == home.counts("left", 0, closed(4))
-    assert home.manifest.routing.keys() == {"sales_right_k", "sales_window_k"}
+    starts = sorted({row[0].timestamp() - seconds(0) / 1e6 for row in both.rows})
+    assert starts == [0, 5, 10, 15, 20, 25, 30]
+    assert sum(row[-2] for row in both.rows) == sum(
+        home.rows(one, 0, closed(4)).count() for one in ("left", "right")
+    )
     assert ("output", "sales_right_k") in named(query.receipts(last=1))
 
 

@@ -47,7 +47,8 @@ def check_flow(stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
         return
     listed = "; ".join(changes[:LISTED_MAX])
     more = f"; and {len(changes) - LISTED_MAX} more" if len(changes) > LISTED_MAX else ""
-    names = [one for one, now in new.get("operators", {}).items() if old["operators"][one] != now]
+    before, now = (flow.get("operators", {}) for flow in (old, new))
+    names = sorted(one for one in {*before, *now} if before.get(one) != now.get(one))
     alone = names and {**old, "operators": {}} == {**new, "operators": {}}
     renamed = f"Give {' and '.join(names)} a new name=…: its state is dropped, it begins empty, and all else"
     raise StateError(
@@ -90,7 +91,8 @@ def _compared(flow: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, An
     """What must be equal in a flow and another: the parts that both have."""
     plain: dict[str, Any] = json.loads(json.dumps({**flow, "names": None}))
     for kind in plain.keys() & {"streams", "operators"}:
-        known = other.get(kind, {})
+        # An operator without state is in the names alone.
+        known = {*other.get(kind, {}), *other.get("names", {}).get(kind, ())}
         plain[kind] = {name: one for name, one in plain[kind].items() if name in known}
     return plain
 

@@ -189,6 +189,11 @@ def test_operators_may_come_and_go_and_one_that_changed_needs_a_new_name() -> No
     check_flow(stored, {"partitions": 4, "operators": {"busy": {"size": 5}, "close": {"within": 2}}})
     with pytest.raises(StateError, match=r"within: 1 → 2\..*Give near a new name.*all else goes on"):
         check_flow(stored, {"partitions": 4, "operators": {"near": {"within": 2}}})
+    stateless = {"partitions": 4, "operators": {}, "names": {"operators": ["near"]}}
+    with pytest.raises(StateError, match=r"operators\.near: in the checkpoint only.*Give near a new name"):
+        check_flow(stored, stateless)
+    with pytest.raises(StateError, match=r"operators\.near: in this flow only.*Give near a new name"):
+        check_flow(stateless, stored)
     with pytest.raises(StateError, match=r"partitions: 4 → 5.*Start the changed flow with a new checkpoint"):
         check_flow(stored, {"partitions": 5, "operators": {"near": {"within": 2}}})
 

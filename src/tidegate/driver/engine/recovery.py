@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from tidegate.api.nodes import Output
 from tidegate.control import planning
 from tidegate.control.balance import balancing
 from tidegate.control.identity.flow_change import FlowChange
@@ -12,6 +13,7 @@ from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.graph_checks import renames_of
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.io import sinks
+from tidegate.errors import StateError
 from tidegate.model.codec import to_json_values
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
@@ -36,9 +38,11 @@ def recovered(
     if found is not None:
         change = FlowChange.between(found.flow, names, renames)
         _check_streams(change, checkpoint, found.spark_batch.number)
+        if checkpoint.plans.read(found.batch + 1) is not None:
+            check_tables(change, compiled.outputs)
         check_flow(change.names.flow(found.flow), flow)
         manifest = change.manifest(found, flow, routing, operators, now_us)
-        _report(change, found, manifest)
+        report(change, found, manifest)
         return manifest, change
     stored = checkpoint.first_names() if compiled.streaming else None
     before = {} if stored is None else {"names": to_json_values(stored)}
@@ -68,7 +72,22 @@ def _check_streams(change: FlowChange, checkpoint: Checkpoint, number: int) -> N
         check_streams(change.removed_streams, change.added_streams)
 
 
-def _report(change: FlowChange, found: Manifest, manifest: Manifest) -> None:
+def check_tables(change: FlowChange, outputs: Sequence[Output]) -> None:
+    """A table may know a batch that is repeated by the name of its output (`driver/io/tables.py`)."""
+    renamed = {new: old for old, new in change.names.outputs.items()}
+    for output in outputs:
+        if output.table is not None and output.name in renamed:
+            raise StateError(
+                "An output to a table was renamed while a batch is not complete",
+                code="CHECKPOINT_PLAN_OF_OTHER_NAMES",
+                got=f"{renamed[output.name]} → {output.name}, table {output.table}",
+                why="The table would not recognise the rows that it may have already",
+                do="Start the query once with the names of its last run, until the batch is committed; then "
+                "change them",
+            )
+
+
+def report(change: FlowChange, found: Manifest, manifest: Manifest) -> None:
     """Say what the change means for the results."""
     for name in change.removed:
         rows = sum(piece.rows for piece in found.pieces if piece.operator == name and not piece.marks)
