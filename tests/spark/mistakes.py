@@ -880,10 +880,10 @@ MISTAKES = (
         ("'fastest'", "'slowest'"),
     ),
     Mistake(
-        "renames",
-        lambda b: b.run(b.near(), renames={"near": "close"}),
-        "RENAMES_UNAVAILABLE",
-        ("near", "new checkpoint"),
+        "names that are exchanged",
+        lambda b: b.run(b.near(), renames={"near": "close", "close": "near"}),
+        "RENAMES_INVALID",
+        ("near", "third name"),
     ),
     Mistake(
         "no instances", lambda b: b.run(b.near(), instances=0), "START_NUMBER_INVALID", ("instances", "0")

@@ -143,10 +143,24 @@ AFTERWARDS: dict[str, tuple[Callable[[Home, Any], object], str, tuple[str, ...]]
         ("'yesterday'", "since"),
     ),
     "wait for no query": (lambda home, query: tg.await_any(), "AWAIT_ANY_EMPTY", ("tg.start",)),
-    "a checkpoint of another flow": (
-        lambda home, query: home.start(home.means().write_to(home.sink, name="near")),
+    "an operator that is another one": (
+        lambda home, query: home.start(
+            home.means().write_to(home.sink, name="near"), home.stream("b").write_to(home.sink, name="b")
+        ),
         "CHECKPOINT_FLOW_CHANGED",
-        ("near", "new checkpoint"),
+        ("near", "a new name"),
+    ),
+    "a stream that is gone": (
+        lambda home, query: home.start(home.means().write_to(home.sink, name="near")),
+        "CHECKPOINT_STREAM_REMOVED",
+        ("b", "noop"),
+    ),
+    "a rename of a name that is not there": (
+        lambda home, query: home.start(
+            home.join().write_to(home.sink, name="close"), renames={"nera": "close"}
+        ),
+        "RENAME_UNKNOWN",
+        ("nera", "close", "near"),
     ),
     "an output directory of another run": (
         lambda home, query: home.start(

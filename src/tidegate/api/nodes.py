@@ -295,16 +295,19 @@ class Output:
         return f"<tidegate.Output {self.name!r}: {sink}{f' to {self.path}' if self.path else ''}>"
 
 
-def name_of(node: Node) -> str:
+def name_of(node: Node, former: Mapping[str, str] | None = None) -> str:
     """The name of the stream or operator that the rows of a node come from.
 
     The default name of an operator is made of its inputs and keys, so it does not depend on paths or on the
-    order of outputs.
+    order of outputs. `former`: by name, what it was before; then the name that the node had.
     """
+    former = former or {}
     if isinstance(node, StatelessStep):
-        return name_of(node.parent)
+        return name_of(node.parent, former)
     if isinstance(node, Refused):
-        return f"{node.parent.name}_{node.kind}"
+        return f"{name_of(node.parent, former)}_{node.kind}"
     if isinstance(node, Source) or node.name is not None:
-        return str(node.name)
-    return "_".join((*map(name_of, node.inputs), *node.named_by))
+        return former.get(str(node.name), str(node.name))
+    inputs = [name_of(one, former) for one in node.inputs]
+    name = "_".join((*inputs, *node.named_by))
+    return former.get(name_of(node), name) if former else name

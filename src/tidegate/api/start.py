@@ -90,7 +90,8 @@ def start(
     the life of a checkpoint.
     `watermark`: rows are late as Spark judges them, by the slowest watermark of the streams that meet
     (`slowest`), or each stream is judged by itself (`own`): less state, and rows that lag their stream go.
-    `renames`: old names of streams, operators and outputs and their new ones. Not available yet.
+    `renames`: old names of streams, operators and outputs and their new ones, for a checkpoint that has the
+    old ones: `{"near": "close"}`. Default names made of them follow. Harmless once it is done.
     `retention`: how long receipts are kept at all, 400 days by default. Those of single batches are kept for
     a day of it, sums by minute for a week, sums by hour to its end.
     `seed`: decides which rows are sampled; the same seed gives the same choices.
@@ -125,14 +126,21 @@ def start(
 
 
 def _renames(given: Mapping[str, str] | None) -> Mapping[str, str]:
-    if given:
+    """The renames, if each can be told from every other whatever was done by earlier runs."""
+    if given is None:
+        return {}
+    texts = isinstance(given, Mapping) and all(isinstance(one, str) for pair in given.items() for one in pair)
+    names = [name for pair in given.items() for name in pair] if texts else []
+    if not texts or len(set(names)) < len(names):
         raise FlowError(
-            "Names cannot be changed between two runs on one checkpoint yet",
-            code="RENAMES_UNAVAILABLE",
+            "renames must give every old name a new one, and no name may occur twice",
+            code="RENAMES_INVALID",
             got=f"renames={given!r}",
-            do="Keep the old names, or start with a new checkpoint",
+            why="At the next start with the same renames it must be clear which of them are done",
+            do='Write renames={"old": "new"}. To exchange two names, or to use a name again that becomes '
+            "free, start once in between with a third name",
         )
-    return {}
+    return {old: checked_name(new, "part of the flow") for old, new in given.items()}
 
 
 def _check(options: StartOptions) -> None:

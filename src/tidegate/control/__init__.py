@@ -10,6 +10,7 @@ batch: to plan it, and to learn from it.
     balance/           where rows are stored and which instance processes them
     repair/            skipped pairs that a later batch finds
     receipts/          what was lost
+    identity/          what a change of the flow between two runs means for the state
     planning.py        the plan of a batch; outcome.py: the manifest after it
     batch_size.py      how much of its sources a batch takes without a goal
     watermarks.py      how far event time has come

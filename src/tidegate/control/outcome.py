@@ -174,4 +174,9 @@ def manifest_after(
         receipts_from=before.receipts_from,
         spark_batch=plan.spark_batch or before.spark_batch,
         late_us={} if plan.flush else dict(plan.late.next_us),
+        begins_us={
+            name: begins_us
+            for name, begins_us in before.begins_us.items()
+            if operators[name].within.dead_before(LEFT, plan.settle_us[name]) < begins_us
+        },
     )

@@ -32,6 +32,7 @@ from tidegate.driver.runner import run_batch, run_stream
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.driver.worker_python import prepare_workers
 from tidegate.errors import FlowError
+from tidegate.model.codec import to_json_values
 from tidegate.model.graph import LateRule
 from tidegate.policies import Adaptive
 from tidegate.state.checkpoint import Checkpoint
@@ -51,7 +52,7 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
         prepare_workers(spark)
     parallelism = 1 if spark is None else spark.sparkContext.defaultParallelism
     stored = _stored_flow(options.checkpoint)
-    kept = None if stored is None else int(stored["partitions"])
+    kept = stored.get("partitions")
     partitions, instances = numbers(options.partitions, options.instances, kept, parallelism)
     shed = options.shed or Shed()
     compiled = compile_flow(
@@ -61,6 +62,7 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
         sifts=options.goal is not None and shed.sift != "none",
         repairs=options.goal is not None and shed.repair is not None,
         stored=stored,
+        renames=options.renames,
     )
     refuse_unknown_formats(compiled.spark, compiled.outputs)
     refuse_unknown_databases(compiled.spark, compiled.outputs)
@@ -88,6 +90,7 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
         drop_settings(compiled, keep, options.seed),
         Retention.of(options.retention_us),
         _late_rule(compiled.spark, options.watermark),
+        options.renames,
     )
     return run_stream(compiled, settings, options.checkpoint, _trigger(options), options.name)
 
@@ -128,16 +131,20 @@ def _session(outputs: Sequence[Output]) -> SparkSession | None:
     return None
 
 
-def _stored_flow(checkpoint: str | None) -> Mapping[str, Any] | None:
+def _stored_flow(path: str | None) -> Mapping[str, Any]:
     """The flow of the checkpoint, whose partitions and stored columns stay: also on a machine with another
-    number of cores, and where fewer columns are read."""
-    if checkpoint is None:
-        return None
+    number of cores, and where fewer columns are read. Before the first commit its names alone."""
+    if path is None:
+        return {}
     try:
-        found = Checkpoint(checkpoint).manifests.load_latest()
+        checkpoint = Checkpoint(path)
+        found = checkpoint.manifests.load_latest()
+        names = checkpoint.first_names() if found is None else None
     except Exception:
-        return None  # Opening the checkpoint, or recovery of the state, raises the full error.
-    return None if found is None else found.flow
+        return {}  # Opening the checkpoint, or recovery of the state, raises the full error.
+    if found is not None:
+        return found.flow
+    return {} if names is None else {"names": to_json_values(names)}
 
 
 def _late_rule(spark: SparkSession, wanted: WatermarkRule) -> LateRule:

@@ -44,6 +44,21 @@ class FlowTraits:
 
 
 @dataclass(frozen=True)
+class FlowNames:
+    """The names of a flow. Those of streams and operators differ; an output may be named like one of them."""
+
+    #: In the order of Spark's offset log, which knows them by their position alone.
+    streams: tuple[str, ...]
+    #: Also those without state.
+    operators: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (*self.streams, *self.operators)
+
+
+@dataclass(frozen=True)
 class FlowGraph:
     """Streams, operators and outputs of a flow by name, and what reads what."""
 
@@ -113,6 +128,10 @@ class FlowGraph:
         while name in self.operators and self.operators[name].passes_through and name not in self.unions:
             name = self.inputs[name][0]
         return name
+
+    @property
+    def names(self) -> FlowNames:
+        return FlowNames(self.streams, tuple(self.operators), tuple(self.outputs))
 
     @property
     def unions(self) -> dict[str, tuple[str, ...]]:

@@ -63,6 +63,9 @@ class Manifest:
     spark_batch: SparkBatch = NO_BATCH_YET
     #: Per operator: the watermark by which rows of the next batch are late.
     late_us: Mapping[str, int] = field(default_factory=dict)
+    #: Per window that was added to a running flow: its windows that begin before this lack rows and are not
+    #: emitted.
+    begins_us: Mapping[str, int] = field(default_factory=dict)
 
     def late_before_us(self, operator: str) -> int:
         """No row that enters the operator in the next batch is older than this."""

@@ -4,6 +4,7 @@
     <root>/receipts/                   what each batch lost: JSON lines, readable by any tool; added up
                                        in `receipts_by_minute/` and `receipts_by_hour/`
     <root>/tidegate/lock               the run that holds the checkpoint
+                    names.json         the names that it began with, until a manifest has them
                     manifests/         what each batch left behind
                     plans/             what was decided for each batch, before it ran
                     segments/<operator>/<batch>-<instance>-<attempt>.arrow
@@ -15,6 +16,7 @@ The life of a run: `open` → `recover` → for each batch (plan, run, `commit`)
 from __future__ import annotations
 
 from tidegate.errors import REPORT_BUG, CheckpointInUse, StateError, TidegateError
+from tidegate.model.graph import FlowNames
 from tidegate.model.manifest import Manifest
 from tidegate.state.lock import Lock, hold
 from tidegate.state.manifest_log import ManifestLog
@@ -23,11 +25,14 @@ from tidegate.state.receipt_log import ReceiptLog
 from tidegate.state.recovery import check_flow, drop_unreferenced, sweep, sweep_behind
 from tidegate.state.spark_log import SparkLog, refuse_other
 from tidegate.state.store.local import LocalStore
+from tidegate.state.store.sealed import seal, unseal
 from tidegate.state.store.store import Store, open_store
 from tidegate.state.telemetry_log import TelemetryLog
 
 __all__ = ["Checkpoint", "check_flow"]
 
+#: The file with the names that a query began with.
+FIRST_NAMES = "names.json"
 #: Manifests and plans kept for inspection. The newest one alone is needed to recover.
 KEEP_BATCHES = 8
 #: Old files are purged once in so many batches: each purge lists three folders.
@@ -124,6 +129,17 @@ class Checkpoint:
         sweep(self.store, self._current)
         self.receipts.tidy()
         return self._current
+
+    def first_names(self) -> FlowNames | None:
+        """The names with which Spark's log was begun; None before that. Later, the manifest has them."""
+        if not self.spark_log.batch(0).checksum or not self.store.exists(FIRST_NAMES):
+            return None
+        return unseal(self.store.read(FIRST_NAMES), "names", 0, FIRST_NAMES, FlowNames)
+
+    def begin(self, names: FlowNames) -> None:
+        """Write down the names of a new query, before Spark reads a stream."""
+        self._held().check()
+        self.store.write_atomic(FIRST_NAMES, seal("names", 0, names))
 
     def commit(self, manifest: Manifest) -> list[str]:
         """Make a batch done; the segment files that were deleted because of it.

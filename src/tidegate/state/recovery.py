@@ -36,19 +36,65 @@ _ABSENT = object()
 
 
 def check_flow(stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
-    """StateError when the two descriptions differ as JSON (a tuple is a list there)."""
-    changes = list(_differences(json.loads(json.dumps(stored)), json.loads(json.dumps(current)), ""))
+    """StateError when the two descriptions, under the same names, do not fit; as JSON, where a tuple is a
+    list.
+
+    Streams, operators and outputs may come and go; what both have must be equal.
+    """
+    old, new = (_compared(flow, other) for flow, other in ((stored, current), (current, stored)))
+    changes = list(_differences(old, new, ""))
     if not changes:
         return
     listed = "; ".join(changes[:LISTED_MAX])
     more = f"; and {len(changes) - LISTED_MAX} more" if len(changes) > LISTED_MAX else ""
+    before, now = (flow.get("operators", {}) for flow in (old, new))
+    names = sorted(one for one in {*before, *now} if before.get(one) != now.get(one))
+    alone = names and {**old, "operators": {}} == {**new, "operators": {}}
+    renamed = f"Give {' and '.join(names)} a new name=…: its state is dropped, it begins empty, and all else"
     raise StateError(
         "The checkpoint was written by a different flow",
         code="CHECKPOINT_FLOW_CHANGED",
         got=listed + more,
         why="Its stored rows do not fit the changed operators",
-        do="Start the changed flow with a new checkpoint, or undo the change",
+        do=f"{renamed} goes on. Or undo the change"
+        if alone
+        else "Start the changed flow with a new checkpoint, or undo the change",
     )
+
+
+def check_streams(removed: Sequence[str], added: Sequence[str]) -> None:
+    """StateError when streams come or go: Spark's offset log has neither names nor room for them."""
+    why = "Spark's offset log knows streams by their position, unless it was begun with source evolution"
+    if removed:
+        name = removed[0]
+        raise StateError(
+            "The checkpoint has a stream that is not in the flow",
+            code="CHECKPOINT_STREAM_REMOVED",
+            got=", ".join(removed),
+            why=why,
+            do=f'Keep reading it: pass {name}.filter("false").write_to("noop", name="{name}_unused") to '
+            f'tg.start too. If it has another name now, say renames={{"{name}": "new"}}. Else start with a '
+            "new checkpoint",
+        )
+    if added:
+        raise StateError(
+            "The flow has a stream that the checkpoint does not have",
+            code="CHECKPOINT_STREAM_ADDED",
+            got=", ".join(added),
+            why=why,
+            do="Read the new stream in a query of its own, or start this one with a new checkpoint. If it "
+            f'had another name before, say renames={{"old": "{added[0]}"}}',
+        )
+
+
+def _compared(flow: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """What must be equal in a flow and another: the parts that both have."""
+    plain: dict[str, Any] = json.loads(json.dumps({**flow, "names": None}))
+    for kind in plain.keys() & {"streams", "operators"}:
+        # An operator without state is in the names alone.
+        known = {*other.get(kind, {}), *other.get("names", {}).get(kind, ())}
+        plain[kind] = {name: one for name, one in plain[kind].items() if name in known}
+    return plain
 
 
 def _differences(old: Any, new: Any, path: str) -> Iterator[str]:

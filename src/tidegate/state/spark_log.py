@@ -32,6 +32,8 @@ from tidegate.state.store.sealed import checksum
 from tidegate.state.store.store import Store
 
 FOLDER = "offsets"
+#: The name of the heartbeat where Spark knows sources by name, and the version of that log.
+HEARTBEAT, _BY_NAME = "tidegate_heartbeat", b"v2"
 
 
 class SparkLog:
@@ -48,17 +50,32 @@ class SparkLog:
             return SparkBatch(number)
         return SparkBatch(number, checksum(entry), _input_of(entry))
 
+    def knows_names(self, number: int) -> bool:
+        """Whether Spark knows the sources of this batch by name, not by position."""
+        try:
+            return self._store.read(f"{FOLDER}/{number}").startswith(_BY_NAME)
+        except StateError:
+            return False
+
 
 def _input_of(entry: bytes) -> str:
     """The checksum of how far the streams were read; "" for an entry in another form.
 
-    v1
-    {"batchWatermarkMs":0,"batchTimestampMs":1700000000000, …}
-    {"logOffset":3}          a line for each source, in the order of the plan
-    17                       the heartbeat stands last (`driver/frames/query_input.py`)
+    v1                                      v2: where Spark knows sources by name
+    {"batchWatermarkMs":0, …}               {"batchWatermarkMs":0, …}
+    {"logOffset":3}                         orders:{"logOffset":3}
+    17                                      tidegate_heartbeat:17
+
+    There is a line for each source. In v1 they stand in the order of the plan, and the heartbeat stands last
+    (`driver/frames/query_input.py`).
     """
     version, *lines = entry.split(b"\n")
-    return checksum(b"\n".join(lines[1:-1])) if version == b"v1" and len(lines) > 2 else ""
+    read, beat = lines[1:-1], version == b"v1"
+    if version == _BY_NAME:
+        name = HEARTBEAT.encode() + b":"
+        read = sorted(line for line in lines[1:] if not line.startswith(name))
+        beat = any(line.startswith(name) for line in lines)
+    return checksum(b"\n".join(read)) if beat and read else ""
 
 
 def reads_nothing_new(batch: SparkBatch, since: SparkBatch) -> bool:

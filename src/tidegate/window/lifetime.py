@@ -40,6 +40,10 @@ class Lifetime:
         """The first window that is still open; all before it are closed."""
         return self.spec.first_open(watermark_us)
 
+    def begins_after(self, seen_us: int) -> int:
+        """Start of the first window that begins after this time."""
+        return self.spec.start(self.spec.begun(seen_us) + 1)
+
 
 @dataclass(frozen=True)
 class RowsLifetime:

@@ -96,6 +96,10 @@ class WindowSpec:
         """The first time that no longer belongs to the window."""
         return windows * self.slide_us + (self.offset_us + self.size_us)
 
+    def begun(self, at_us: int) -> int:
+        """The last window that has begun at a time."""
+        return (at_us - self.offset_us) // self.slide_us
+
     def first_open(self, watermark_us: int) -> int:
         """The first window that ends after a watermark."""
         return (watermark_us - self.size_us - self.offset_us) // self.slide_us + 1

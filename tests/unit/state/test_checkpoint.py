@@ -12,6 +12,7 @@ from tests.unit.state.samples import a_manifest, a_piece, a_plan
 
 from tidegate.errors import CheckpointInUse, StateError
 from tidegate.state.checkpoint import Checkpoint, check_flow
+from tidegate.state.recovery import check_streams
 from tidegate.state.store.paths import segment_path
 
 
@@ -175,12 +176,34 @@ def test_a_changed_flow_is_refused_with_path_old_and_new() -> None:
     assert "new checkpoint" in message
 
 
-def test_an_operator_of_another_name_is_named_without_its_description() -> None:
-    join = {"on": ["cell"], "how": "inner"}
+def test_a_part_of_another_name_is_named_without_its_description() -> None:
+    one = {"on": ["cell"], "how": "inner"}
     with pytest.raises(StateError) as caught:
-        check_flow({"operators": {"near": join}}, {"operators": {"close": join}})
-    assert "operators.near: in the checkpoint only; operators.close: in this flow only" in str(caught.value)
+        check_flow({"joins": {"near": one}}, {"joins": {"close": one}})
+    assert "joins.near: in the checkpoint only; joins.close: in this flow only" in str(caught.value)
     assert "inner" not in str(caught.value)
+
+
+def test_operators_may_come_and_go_and_one_that_changed_needs_a_new_name() -> None:
+    stored = {"partitions": 4, "operators": {"near": {"within": 1}, "busy": {"size": 5}}}
+    check_flow(stored, {"partitions": 4, "operators": {"busy": {"size": 5}, "close": {"within": 2}}})
+    with pytest.raises(StateError, match=r"within: 1 → 2\..*Give near a new name.*all else goes on"):
+        check_flow(stored, {"partitions": 4, "operators": {"near": {"within": 2}}})
+    stateless = {"partitions": 4, "operators": {}, "names": {"operators": ["near"]}}
+    with pytest.raises(StateError, match=r"operators\.near: in the checkpoint only.*Give near a new name"):
+        check_flow(stored, stateless)
+    with pytest.raises(StateError, match=r"operators\.near: in this flow only.*Give near a new name"):
+        check_flow(stateless, stored)
+    with pytest.raises(StateError, match=r"partitions: 4 → 5.*Start the changed flow with a new checkpoint"):
+        check_flow(stored, {"partitions": 5, "operators": {"near": {"within": 2}}})
+
+
+def test_streams_that_spark_does_not_know_by_name_must_be_the_same() -> None:
+    check_streams((), ())
+    with pytest.raises(StateError, match=r'CHECKPOINT_STREAM_REMOVED.*Got: b\..*b\.filter\("false"\).*noop'):
+        check_streams(["b"], ["c"])
+    with pytest.raises(StateError, match=r'CHECKPOINT_STREAM_ADDED.*Got: c, d\..*renames={"old": "c"}'):
+        check_streams([], ["c", "d"])
 
 
 def test_equal_in_python_is_not_equal_in_a_flow() -> None:

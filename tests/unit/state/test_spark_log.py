@@ -76,6 +76,23 @@ def test_a_batch_reads_nothing_new_where_only_heartbeat_and_clock_have_moved(sto
     assert idle.checksum != first.checksum
 
 
+def test_where_spark_knows_sources_by_name_their_lines_count_and_not_their_order(store: Store) -> None:
+    log = SparkLog(store)
+    for number, lines in enumerate(
+        [
+            'a:{"logOffset":3}\nb:-\ntidegate_heartbeat:7',
+            'tidegate_heartbeat:8\nb:-\na:{"logOffset":3}',
+            'a:{"logOffset":4}\nb:-\ntidegate_heartbeat:9',
+        ]
+    ):
+        store.write_atomic(f"offsets/{number}", f"v2\n{{}}\n{lines}".encode())
+    store.write_atomic("offsets/3", entry("-", 7))
+    first, idle, more = (log.batch(number) for number in range(3))
+    assert reads_nothing_new(idle, first)
+    assert not reads_nothing_new(more, idle)
+    assert [log.knows_names(number) for number in range(5)] == [True, True, True, False, False]
+
+
 @pytest.mark.parametrize("written", [b"", b"v1", b"v1\n{}", b"v1\n{}\n7", b"v2\n{}\n{}\n7"])
 def test_an_entry_in_another_form_is_never_idle(store: Store, written: bytes) -> None:
     store.write_atomic("offsets/0", written)

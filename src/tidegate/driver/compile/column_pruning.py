@@ -138,7 +138,7 @@ class SidePruning:
                 got=", ".join(missing),
                 why="A join does not store texts and nested columns that nobody reads, so earlier rows have "
                 "no value for them",
-                do="Leave out what reads these columns, or start with a new checkpoint",
+                do="Leave out what reads these columns, or give the join another name: then it begins empty",
             )
         return [one for one in columns if one[0] in self.stored]
 

@@ -126,7 +126,7 @@ class Compiled:
     @cached_property
     def query_input(self) -> QueryInput:
         """The one input of a streaming query."""
-        return QueryInput(self.spark, {name: source.frame for name, source in self.sources.items()})
+        return QueryInput(self.spark, {name: self.sources[name].frame for name in self.graph.streams})
 
     def stream_of(self, file: str) -> str | None:
         """The stream that reads this file; None if no one stream is known to."""

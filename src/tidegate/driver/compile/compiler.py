@@ -7,6 +7,7 @@ not depend on the order of outputs. Checkpoints rely on this.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Source, StatelessStep, Union, name_of
+from tidegate.control.identity.flow_change import FlowChange
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.column_pruning import blank_frame, columns_needed, stored_by, visible_only
 from tidegate.driver.compile.compiled import Compiled
@@ -25,6 +27,8 @@ from tidegate.driver.compile.graph_checks import (
     check_estimates,
     check_outputs,
     graph_of,
+    in_order,
+    renames_of,
     sources_of,
 )
 from tidegate.driver.compile.join_columns import visible
@@ -39,6 +43,7 @@ from tidegate.driver.operators.tap import Entry, PortInput, Tap
 from tidegate.driver.operators.union import UnionPort
 from tidegate.driver.operators.united import United, inputs_of
 from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.model.codec import to_json_values
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import TAG, TIME
 
@@ -50,20 +55,21 @@ def compile_flow(
     sifts: bool = False,
     repairs: bool = False,
     stored: Mapping[str, Any] | None = None,
+    renames: Mapping[str, str] | None = None,
 ) -> Compiled:
     """Check and compile a flow.
 
     `cells`: rows of inner joins carry the cell they were found in, for a utility. `sifts`: rows may be
     dropped in front of matches, so that Spark must count them. `repairs`: joins repair skipped pairs, and
     their rows carry the batch that skipped them where an output shows it. `stored`: the description of the
-    flow in the checkpoint.
+    flow in the checkpoint. `renames`: names in it, and those that they have now.
     """
-    return _Compiler(outputs, partitions, cells, sifts, repairs, stored or {}).compile()
+    return _Compiler(outputs, partitions, cells, sifts, repairs, stored or {}, renames or {}).compile()
 
 
 def output_schema(output: Output) -> T.StructType:
     """The columns that an output writes."""
-    compiler = _Compiler([output], 1, cells=False, sifts=False, repairs=False, stored={})
+    compiler = _Compiler([output], 1, cells=False, sifts=False, repairs=False, stored={}, renames={})
     compiler.compile()
     return T.StructType(visible(compiler.frame(output.node)))
 
@@ -79,9 +85,13 @@ class _Compiler:
         sifts: bool,
         repairs: bool,
         stored: Mapping[str, Any],
+        renames: Mapping[str, str],
     ):
         check_outputs(outputs)
         graph, self._names = graph_of(outputs)
+        change = FlowChange.between(stored, graph.names, renames_of(outputs, renames))
+        stored = change.names.flow(stored)
+        graph = replace(graph, streams=in_order(graph.streams, stored.get("names", {}).get("streams", ())))
         check_estimates(graph)
         self.outputs, self.partitions, self.cells = outputs, partitions, cells
         marked = {graph.outputs[output.name] for output in outputs if output.repair_column is not None}
@@ -337,6 +347,7 @@ class _Compiler:
                 for name, source in compiled.sources.items()
             },
             "operators": operators,
+            "names": to_json_values(compiled.graph.names),
         }
 
 

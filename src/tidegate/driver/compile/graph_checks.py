@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import types as T
 
 from tidegate.api.goal import Shed
 from tidegate.api.nodes import Join, Node, OperatorNode, Output, Source, StatelessStep, Union, name_of
+from tidegate.control.identity.renames import Renames
 from tidegate.driver.compile import ports
 from tidegate.errors import FlowError
 from tidegate.model.graph import FlowGraph, FlowTraits
@@ -165,6 +166,29 @@ def graph_of(outputs: Sequence[Output]) -> tuple[FlowGraph, dict[int, str]]:
             do="Give the operator another name=…",
         )
     return FlowGraph(tuple(streams), operators, inputs, shown), names
+
+
+def in_order(streams: Sequence[str], stored: Sequence[str]) -> tuple[str, ...]:
+    """Streams in the order of Spark's offset log; those that it does not have come last, by name."""
+    known = [name for name in stored if name in streams]
+    return (*known, *sorted(set(streams) - set(known)))
+
+
+def renames_of(outputs: Sequence[Output], asked: Mapping[str, str]) -> Renames:
+    """The renames of the user, and those of default names that follow from them."""
+    former = {new: old for old, new in asked.items()}
+    operators: dict[str, str] = {}
+    shown: dict[str, str] = {}
+    waiting: list[Node] = [output.node for output in outputs] if asked else []
+    while waiting:
+        node = waiting.pop()
+        waiting += node.inputs
+        if isinstance(node, OperatorNode):
+            operators[name_of(node, former)] = name_of(node)
+    for output in outputs if asked else ():
+        if output.given_name is None:
+            shown[name_of(output.node, former)] = output.name
+    return Renames(asked, operators, shown)
 
 
 def _traits(node: OperatorNode) -> FlowTraits:

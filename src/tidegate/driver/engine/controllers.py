@@ -44,6 +44,9 @@ from tidegate.observe.telemetry import Telemetry, shed_of
 from tidegate.route.key_counts import SideSeen
 from tidegate.route.load import Load
 
+#: By join without state: the key counts of both sides of its next batch.
+SeenKeys = Mapping[str, tuple[SideSeen, SideSeen]]
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -92,7 +95,7 @@ class Controllers:
         manifest: Manifest,
         moment: Moment,
         times: Timings,
-        seen: Mapping[str, tuple[SideSeen, SideSeen]],
+        seen: SeenKeys,
     ) -> Plan:
         """The plan of the batch after this manifest; `seen`: its key counts, for joins without state."""
         balance = self.settings.balance

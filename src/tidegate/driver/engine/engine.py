@@ -29,9 +29,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.api.nodes import Output
 from tidegate.control import batch_size, planning
-from tidegate.control.balance import balancing
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.backpressure import TakenRows
+from tidegate.control.identity.flow_change import FlowChange
 from tidegate.control.latency import latency_of
 from tidegate.control.outcome import changes_nothing, manifest_after, newest_seen
 from tidegate.control.receipts.roll_up import combined
@@ -39,15 +39,15 @@ from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.lineage import emits_every_row, traits_of
 from tidegate.driver.engine.batch import BatchDone, Timings, check_complete
-from tidegate.driver.engine.controllers import Controllers, Moment
+from tidegate.driver.engine.controllers import Controllers, Moment, SeenKeys
 from tidegate.driver.engine.job_names import JobNames
 from tidegate.driver.engine.match_counts import Entered
+from tidegate.driver.engine.recovery import recovered
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.engine.skew_scan import SkewScan
 from tidegate.driver.engine.work_orders import WorkOrders
 from tidegate.driver.failures import writing
 from tidegate.driver.frames import observed
-from tidegate.driver.frames.drop_frames import refuse_rows_gone
 from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.pass_frames import build_pass
 from tidegate.driver.frames.passes import Pass, Reports
@@ -66,7 +66,7 @@ from tidegate.model.progress import LatencyProgress
 from tidegate.model.reports import MatchReport, Observed, TaskReport
 from tidegate.model.times import BEGINNING_US
 from tidegate.observe.telemetry import Telemetry, telemetry_of
-from tidegate.state.checkpoint import Checkpoint, check_flow
+from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.spark_log import commit_of, reads_nothing_new, refuse_other, unfinished_settling
 from tidegate.window.drop.gap_table import GapTable
 
@@ -111,7 +111,11 @@ class Engine:
         self._on_batch, self._clock = on_batch, clock
         self._operators = traits_of(compiled, settings.watermark)
         self._streams = {operator.name: operator.streams for operator in compiled.operators}
-        self.manifest: Manifest = self._recover()
+        self.manifest: Manifest
+        self._change: FlowChange
+        self.manifest, self._change = recovered(
+            compiled, checkpoint, settings, self._operators, self._now_us()
+        )
         # Only now is it certain that the directories are ours.
         drafts.clear(compiled.spark, compiled.outputs)
         self.controllers: Controllers = Controllers(compiled, settings, self._operators)
@@ -134,31 +138,6 @@ class Engine:
         self._skew_scan = SkewScan(compiled, settings.balance)
         self._availabilities = Availabilities(compiled)
         self.jobs: JobNames = JobNames(compiled.spark.sparkContext, "tidegate")
-
-    def _recover(self) -> Manifest:
-        found = self.checkpoint.recover()
-        if found is not None:
-            check_flow(found.flow, self.compiled.fingerprint)
-            refuse_rows_gone(self.settings.dropping, found)
-            return found
-        # A plan without a manifest: the first batch was started, so files in the outputs may be its own.
-        begun = self.checkpoint.plans.read(0)
-        if begun is None:
-            sinks.refuse_foreign_files(
-                self.compiled.spark, self.compiled.outputs, () if self.compiled.streaming else ("batch=0",)
-            )
-        else:
-            # It will run under its plan, whose routing tables are valid for this number of partitions only.
-            check_flow(
-                {"partitions": balancing.partitions_of(begun)},
-                {"partitions": dict.fromkeys(self._operators, self.settings.partitions)},
-            )
-        return planning.first_manifest(
-            self.compiled.fingerprint,
-            list(self.compiled.sources),
-            balancing.first(self.settings.balance, self.settings.instances),
-            self._now_us(),
-        )
 
     def run_batch(self, frame: DataFrame | None, spark_batch: int, flush: bool = False) -> None:
         """One batch of Spark, from plan to manifest. `frame`: as Spark passes it; None in a batch run."""
@@ -278,18 +257,26 @@ class Engine:
         known = self.checkpoint.plans.read(batch)
         if known is not None:
             refuse_other(known.spark_batch, taken)
-            self.controllers.matching.publish(known)
-            return known
-        size = 0 if rows is None else rows.size_bytes
-        moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold, taken, size)
+            plan = self._change.plan(
+                known, self.manifest, partial(self._planned, rows, batch, taken, flush, {})
+            )
+            self.controllers.matching.publish(plan)
+            return plan
         self.jobs.next("initial skew scan")
         with self._times.timed("look"):
             seen = {} if rows is None else self._skew_scan.at(rows, self.manifest)
-        plan = self.controllers.plan(batch, self.manifest, moment, self._times, seen)
+        plan = self._planned(rows, batch, taken, flush, seen)
         self._step("planning", batch)
         self.checkpoint.plans.write(plan)
         self.controllers.matching.publish(plan)
         return plan
+
+    def _planned(
+        self, rows: StreamRows | None, batch: int, taken: SparkBatch | None, flush: bool, seen: SeenKeys
+    ) -> Plan:
+        size = 0 if rows is None else rows.size_bytes
+        moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold, taken, size)
+        return self.controllers.plan(batch, self.manifest, moment, self._times, seen)
 
     def _run_rows(self, rows: StreamRows | None, plan: Plan, passes: list[Pass]) -> BatchDone:
         """The pass over the rows of the batch."""
@@ -385,7 +372,7 @@ class Engine:
             done.after = replace(done.after, receipts_from=kept_from)
         self._step("reported", done.batch)
         self.checkpoint.commit(done.after)
-        self.manifest = done.after
+        self.manifest, self._change = done.after, FlowChange()
         telemetry["latency"] = to_plain(self.latency(done, self._clock()))
         if self.default_limits is not None:
             with self._times.timed("intake"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tidegate.control.actuators.join_shedding import OverloadSettings
 from tidegate.control.actuators.sampling import EstimateSettings
@@ -40,6 +41,8 @@ class Settings:
     retention: Retention = DEFAULT
     #: By whose watermark rows are late.
     watermark: LateRule = "slowest"
+    #: Names in the checkpoint, and those that they have now.
+    renames: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def latency_seconds(self) -> float | None:

@@ -1,8 +1,8 @@
 """The one input of a streaming query, and the plan of each stream in a batch of it.
 
     orders ─┐                                   the offset log of Spark goes by position, so each stream
-    tracks ─┼─▶ one union ─▶ foreachBatch       stands here once, in order of names, whatever reads it
-    beats  ─┘
+    tracks ─┼─▶ one union ─▶ foreachBatch       stands here once, where it stood in the first run, whatever
+    beats  ─┘                                   reads it and however it is called now
 
 A heartbeat triggers batches even when no row arrives. The union has no columns of the streams: in a batch the
 engine takes the plan of each stream from below it and builds what reads the stream on top. So every reader
@@ -31,9 +31,12 @@ from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.ports import Lanes
 from tidegate.driver.frames.grafts import analyzed, holds, standing_in
 from tidegate.driver.java_collections import java_items
+from tidegate.state.spark_log import HEARTBEAT
 from tidegate.worker.runtime.layout import TAG
 
 _log = logging.getLogger(__name__)
+#: Whether Spark knows all sources by name, so that they may come and go between two runs.
+_BY_NAME = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 #: Nodes of Spark's plans that give the same rows wherever they run.
 _STATELESS = {
     *("Project", "Filter", "SubqueryAlias", "EventTimeWatermark", "Union", "Generate", "Repartition"),
@@ -52,8 +55,8 @@ class QueryInput:
 
     def __init__(self, spark: SparkSession, streams: Mapping[str, DataFrame]):
         self._spark = spark
-        #: In order of names.
-        self.streams: dict[str, DataFrame] = dict(sorted(streams.items()))
+        #: In the order of Spark's offset log: that of their first names (`model/names.py`).
+        self.streams: dict[str, DataFrame] = dict(streams)
         #: Streams that Spark itself must run.
         self.run_by_spark: set[str] = {
             name for name, frame in streams.items() if not _is_stateless(analyzed(frame))
@@ -69,7 +72,9 @@ class QueryInput:
 
     def frame(self) -> DataFrame:
         """All streams and the heartbeat, in one union."""
-        beats = self._spark.readStream.format("rate").options(rowsPerSecond=1, numPartitions=1).load()
+        reader = self._spark.readStream.format("rate").options(rowsPerSecond=1, numPartitions=1)
+        by_name = str(self._spark.conf.get(_BY_NAME, "false")).lower() == "true"
+        beats = (reader.name(HEARTBEAT) if by_name else reader).load()
         made = [self._branch(number, name) for number, name in enumerate(self.streams)]
         return ports.union([*made, beats.select(F.lit(-1).cast("short").alias(TAG), *self._columns({}))])
 

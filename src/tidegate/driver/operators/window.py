@@ -35,6 +35,7 @@ from tidegate.driver.frames.window_frames import (
 from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
 from tidegate.driver.operators.tap import Tap
 from tidegate.model.graph import OperatorTraits, Reader
+from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop import network
 from tidegate.window.estimate.strata import NOTHING_LEFT_OUT
 from tidegate.window.lifetime import Lifetime, RowsLifetime
@@ -124,6 +125,7 @@ class WindowOperator(Operator):
             shares=None if sampling is None else tuple(sampling["shares"]),
             seed=plan.seed,
             left_out=NOTHING_LEFT_OUT if sampling is None else left_out(sampling),
+            begins_us=order.before.begins_us.get(name, BEGINNING_US),
             **order.staging(name),
         )
 

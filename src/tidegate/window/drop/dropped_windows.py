@@ -110,8 +110,14 @@ class DroppedWindows:
                 for name, one in self.windows.items()
             },
             "shut": {name: one.to_json() for name, one in self.shut.items()},
-            "gaps": [[*arrow, one.to_json()] for arrow, one in self.gaps.items()],
+            "gaps": self._gaps_by_parent(),
         }
+
+    def _gaps_by_parent(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for (parent, child), one in self.gaps.items():
+            found.setdefault(parent, {})[child] = one.to_json()
+        return found
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> DroppedWindows:
@@ -120,7 +126,11 @@ class DroppedWindows:
             for name, one in raw.get("windows", {}).items()
         }
         shut = {name: Intervals.from_json(one) for name, one in raw.get("shut", {}).items()}
-        gaps = {(parent, child): Intervals.from_json(one) for parent, child, one in raw.get("gaps", ())}
+        gaps = {
+            (parent, child): Intervals.from_json(one)
+            for parent, children in raw.get("gaps", {}).items()
+            for child, one in children.items()
+        }
         return cls(decided, shut, gaps)
 
 

@@ -316,7 +316,8 @@ class WindowInstance:
             return None
         held = np.array([min(run.first_us for run in runs), max(run.last_us for run in runs)])
         first, last = self.spec.holding(held)
-        lower = max(int(first[0]), self.lifetime.closed(self.work.state.settled_us))
+        closed = self.lifetime.closed(self.work.state.settled_us)
+        lower = max(int(first[0]), closed, self.spec.begun(self.work.begins_us))
         upper = int(last[1]) + 1
         if not self.work.state.flush:
             upper = min(upper, self.lifetime.closed(self.work.state.settle_us))

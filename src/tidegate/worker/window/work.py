@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.estimate.strata import NOTHING_LEFT_OUT, LeftOut
@@ -32,5 +33,7 @@ class WindowWork:
     shares: tuple[float, ...] | None = None
     seed: int = 0
     left_out: LeftOut = NOTHING_LEFT_OUT
+    #: Windows that begin before this are not emitted: the operator was added after their first rows.
+    begins_us: int = BEGINNING_US
     stage_root: str | None = None
     kept_as: Kept | None = None
