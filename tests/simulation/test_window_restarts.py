@@ -140,7 +140,12 @@ class Story:
         """From here on no window lacks anything because of earlier runs."""
         known = self.query.manifest.control.get("dropped", {})
         decided = [int(one["until_us"]) for one in known.get("windows", {}).values()]
-        gaps = [int(high) for *_, one in known.get("gaps", ()) for high in one["high"]]
+        gaps = [
+            int(high)
+            for some in known.get("gaps", {}).values()
+            for one in some.values()
+            for high in one["high"]
+        ]
         return max([0, *decided, *gaps]) + 100
 
     def _judge_gaps(self, run: Run, missing: Mapping[str, set[int]], decided_us: int) -> None:
