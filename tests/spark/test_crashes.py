@@ -62,7 +62,9 @@ def test_a_left_join_survives_kills_around_the_commit_that_settles(
 
 
 @pytest.mark.parametrize(
-    ("place", "more"), [("spilling", ["--written"]), ("sunk", [])], ids=["in a write", "before its receipt"]
+    ("place", "more"),
+    [("sunk", ["--written"]), ("reported", []), ("committed", [])],
+    ids=["behind a write", "before the put", "before publishing"],
 )
 def test_a_driver_that_was_halted_and_replaced_adds_nothing_when_it_wakes_up(
     tmp_path: Path, place: str, more: list[str]
@@ -78,7 +80,7 @@ def test_a_driver_that_was_halted_and_replaced_adds_nothing_when_it_wakes_up(
     assert code != 0
     assert "CHECKPOINT_IN_USE" in told
     check_result(home, case)
-    assert not list((home / "out").glob("batch=*/_temporary"))
+    assert all(path.is_file() for path in (home / "out").glob("[!.]*"))
 
 
 @pytest.mark.soak

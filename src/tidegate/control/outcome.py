@@ -174,4 +174,5 @@ def manifest_after(
         receipts_from=before.receipts_from,
         spark_batch=plan.spark_batch or before.spark_batch,
         late_us={} if plan.flush else dict(plan.late.next_us),
+        files=before.files,
     )

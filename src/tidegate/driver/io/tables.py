@@ -32,9 +32,12 @@ def append(output: Output, frame: DataFrame, batch: int) -> None:
         spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
         rows.select(*columns).write.mode("overwrite").insertInto(table)
     else:
-        # Delta skips a write whose application and version it has seen.
-        exactly_once = {"txnAppId": f"tidegate-{output.name}", "txnVersion": str(batch)}
-        frame.write.options(**exactly_once, **output.options).mode("append").saveAsTable(table)
+        frame.write.options(**exactly_once(output, batch), **output.options).mode("append").saveAsTable(table)
+
+
+def exactly_once(output: Output, batch: int) -> dict[str, str]:
+    """Options by which Delta skips a write whose application and version it has seen."""
+    return {"txnAppId": f"tidegate-{output.name}", "txnVersion": str(batch)}
 
 
 def _create(output: Output, frame: DataFrame, batch: int) -> None:
