@@ -197,7 +197,7 @@ def check_left_behind(home: Path, kill: Kill, outputs: Sequence[str]) -> None:
     telemetry = list((state / "telemetry").glob(f"*{batch:010d}*"))
     manifest = (state / f"manifests/{batch:010d}.json").exists()
     plan = (state / f"plans/{batch:010d}.json").exists()
-    drafted = [any((home / folder).glob(f".tidegate-{batch:010d}-*")) for folder in outputs]
+    drafted = [any((home / folder).glob(f".tidegate/{batch:010d}-*")) for folder in outputs]
     published = [any((home / folder).glob(f"part-{batch:010d}-*")) for folder in outputs]
     done = ("committed", "publishing", "published", "spark-commit")
     assert manifest == (step in done), kill

@@ -68,7 +68,7 @@ def watched_files(home: Path, kind: str, batch: int) -> list[Path]:
         written = (home / "checkpoint/tidegate/segments").glob(f"*/{batch:010d}-*")
         return [path for path in written if path.suffix != ".pieces"]  # which the driver has written
     if kind == "spilling":
-        drafts = list((home / "out").glob(f".tidegate-{batch:010d}-*"))
+        drafts = list((home / "out").glob(f".tidegate/{batch:010d}-*"))
         # Tasks of Spark write below `_temporary`; links are made at once.
         return [path for draft in drafts for path in (*draft.glob("_temporary/*"), *draft.glob("part-*"))]
     return list((home / "checkpoint/spark/commits").glob(str(batch)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def test_files_lie_flat_and_hold_the_columns_of_the_user(
     kind = settings.pop("target", "parquet")
     query = run(near.write_to(kind, out, name="near", **settings), checkpoint=tmp_path / "ck")
     partitioned = "partition_by" in settings
-    files = sorted(out.glob("k=*/*" if partitioned else "*"))
+    files = sorted(out.glob("k=*/*" if partitioned else "[!.]*"))
     assert all(path.is_file() for path in files)
     assert {path.name[:15] for path in files} >= {f"part-000000000{batch}" for batch in range(3)}
     columns = ["ts", "batch", "ts_right", "k"] if partitioned else ["k", "ts", "batch", "ts_right"]
@@ -83,7 +84,7 @@ def test_files_lie_flat_and_hold_the_columns_of_the_user(
         assert sorted(row[0] for row in found.select("batch").fetchall()) == [0, 1, 2]
     if kind == "parquet":
         assert sorted(pd.read_parquet(out)["batch"]) == [0, 1, 2]
-    assert not list(out.glob(".*"))
+    assert not list(out.glob(".tidegate/*"))
     assert sum(p.outputs["near"].rows_written or 0 for p in query.recent_progress) == 3
 
 
@@ -164,6 +165,42 @@ def test_files_of_several_batches_are_published_together_as_few_files(
     assert last.p50_seconds is not None
 
 
+def test_files_are_published_when_their_time_has_come_also_if_no_row_comes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_inputs(tmp_path)
+    out = tmp_path / "out"
+    output = batches(spark, tmp_path).write_to("parquet", out, name="near", commit_every="5 seconds")
+    with tg.start(output, checkpoint=str(tmp_path / "ck"), instances=2, trigger="200 milliseconds"):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not list(out.glob("part-*")):
+            assert time.monotonic() < deadline, "nothing was published"
+            time.sleep(0.1)
+        found = spark.read.parquet(str(out)).count()
+    assert 0 < found <= 3
+    assert spark.read.parquet(str(out)).count() == 3
+
+
+def test_files_on_another_file_system_are_published_the_same_way(spark: SparkSession, tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    (tmp_path / "far").mkdir()
+    # A file system with a scheme of its own, as Spark's Java side sees it.
+    spark.conf.set("fs.viewfs.mounttable.far.link./disk", f"file://{tmp_path}/far")
+    near, out = batches(spark, tmp_path), "viewfs://far/disk/out"
+    whole = near.write_to("parquet", out, name="whole")
+    run(whole, checkpoint=tmp_path / "ck")
+    files = sorted(path.name for path in (tmp_path / "far/out").glob("part-*"))
+    assert {name[:15] for name in files} >= {f"part-000000000{batch}" for batch in range(3)}
+    assert sorted(row.batch for row in spark.read.parquet(out).collect()) == [0, 1, 2]
+    with pytest.raises(tg.FlowError, match="OUTPUT_DIRECTORY_IN_USE"):
+        tg.start(whole, checkpoint=str(tmp_path / "new"), available_now=True)
+    parts = near.write_to("parquet", f"{out}-k", name="parts", partition_by="k", commit_every="1 hour")
+    run(parts, checkpoint=tmp_path / "ck-parts")
+    assert len(list((tmp_path / "far/out-k").glob("k=1/part-*"))) == 1
+    assert sorted(row.batch for row in spark.read.parquet(f"{out}-k").collect()) == [0, 1, 2]
+    assert not list((tmp_path / "far").rglob(".tidegate/*"))
+
+
 def test_stop_publishes_and_another_start_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     write_inputs(tmp_path)
     out = tmp_path / "out"
@@ -181,4 +218,4 @@ def test_stop_publishes_and_another_start_goes_on(spark: SparkSession, tmp_path:
         query.stop()
     rows = spark.read.parquet(str(out)).collect()
     assert sorted(row.batch for row in rows) == [0, 1, 2, 3, 4]
-    assert not list(out.glob(".*"))
+    assert not list(out.glob(".tidegate/*"))

@@ -24,10 +24,6 @@ class Folder(ABC):
     url: str
 
     @abstractmethod
-    def entries(self) -> list[str]:
-        """Names of files and folders directly in it; none if it does not exist."""
-
-    @abstractmethod
     def sizes(self, below: str = "") -> Iterator[tuple[str, int]]:
         """All files below a folder in it, relative to that one, with their bytes, in any order."""
 
@@ -46,9 +42,6 @@ class LocalFolder(Folder):
     def __init__(self, path: str):
         self.path: str = path
         self.url = f"file:{path}"
-
-    def entries(self) -> list[str]:
-        return os.listdir(self.path) if os.path.isdir(self.path) else []
 
     def sizes(self, below: str = "") -> Iterator[tuple[str, int]]:
         top = os.path.join(self.path, below) if below else self.path
@@ -79,11 +72,6 @@ class HadoopFolder(Folder):
     def __init__(self, jvm: Any, system: Any, url: str):
         self._jvm, self._system = jvm, system
         self.url = url
-
-    def entries(self) -> list[str]:
-        path = self._path("")
-        found = self._system.listStatus(path) if self._system.exists(path) else ()
-        return [str(one.getPath().getName()) for one in found]
 
     def sizes(self, below: str = "") -> Iterator[tuple[str, int]]:
         top = self._path(below)

@@ -1,6 +1,6 @@
 """Publishing: the files of a batch lie in a hidden folder of their output until its manifest is put.
 
-    out/.tidegate-0000000012-5e1f…/part-00000-….parquet     a draft: step 6 of a batch; readers ignore it
+    out/.tidegate/0000000012-5e1f…/part-00000-….parquet     a draft: step 6 of a batch; readers ignore it
     out/part-0000000012-00000.parquet                       published: step 8, after the put
 
 A draft has the token of its run in its name, and the manifest says which drafts are taken and what their
@@ -33,7 +33,8 @@ from tidegate.driver.io.folders import Folder, LocalFolder, folder_at, is_shown
 from tidegate.errors import FlowError
 from tidegate.model.manifest import NO_FILES, Draft, OutputFiles
 
-PREFIX = ".tidegate-"
+#: The hidden folder of an output, with a folder for each draft.
+DRAFTS = ".tidegate"
 #: Formats that Spark reads as it wrote them.
 _MERGED = ("parquet", "orc")
 #: Files that are merged grow to about this size.
@@ -119,9 +120,7 @@ class Publisher:
         self._files = replace(files, folders=tuple(sorted({*files.folders, *self._urls})))
         self.publish_all()
         for folder in self._folders.values():
-            for entry in folder.entries():
-                if entry.startswith(PREFIX):
-                    folder.delete(entry)
+            folder.delete(DRAFTS)
 
     @property
     def _urls(self) -> list[str]:
@@ -173,7 +172,7 @@ class Publisher:
         self._folders[output.name].delete(draft)
 
     def _draft_of(self, batch: int) -> str:
-        return f"{PREFIX}{batch:010d}-{self._fence.token}"
+        return f"{DRAFTS}/{batch:010d}-{self._fence.token}"
 
     def _drafted(self, output: str, draft: str, batch: int) -> Draft:
         folder = self._folders[output]
@@ -280,16 +279,16 @@ def _final(batch: int, number: int, file: str) -> str:
 
 
 def _refuse_foreign_files(output: str, folder: Folder) -> None:
-    visible = (name for name, _ in folder.sizes() if not any(part[0] == "." for part in name.split("/")))
-    found = next(visible, None)
+    # Spark reads a folder with this log by the log alone, so it would not see ours.
+    log = "_spark_metadata/"
+    files = (name for name, _ in folder.sizes() if is_shown(name) or name.startswith(log))
+    found = next(files, None)
     if found is None:
         return
-    hidden = "; Spark's own reader would see the files in its log `_spark_metadata` only"
     raise FlowError(
         f"Output {output!r} would mix with files of another run",
         code="OUTPUT_DIRECTORY_IN_USE",
         got=f"{folder.url} holds {found}, which this checkpoint has not written",
-        why="Rows may be there twice, and nobody could tell the files apart"
-        + (hidden if "_spark_metadata" in folder.entries() else ""),
+        why="Rows would be read twice, or not at all: where `_spark_metadata` is, Spark reads the files in it only",
         do="Pass the checkpoint of that run, or write to another directory",
     )
