@@ -289,6 +289,6 @@ def _refuse_foreign_files(output: str, folder: Folder) -> None:
         f"Output {output!r} would mix with files of another run",
         code="OUTPUT_DIRECTORY_IN_USE",
         got=f"{folder.url} holds {found}, which this checkpoint has not written",
-        why="Rows would be read twice, or not at all: where `_spark_metadata` is, Spark reads the files in it only",
+        why="Rows would be read twice, or not at all: with `_spark_metadata` Spark reads only what it lists",
         do="Pass the checkpoint of that run, or write to another directory",
     )
