@@ -77,6 +77,10 @@ RUNNING: list[tuple[str, Callable[[], object]]] = [
     ("BATCH_SETTINGS_USELESS", lambda: _run_batch(NO_JOIN, BATCH_OPTIONS, 1, 1)),
     ("RESCALE_NOT_RUNNING", lambda: StreamingQuery("near").rescale(2)),
     ("OUTPUT_TABLE_COLUMNS", lambda: tables._check_columns(a_stream().write_to_table("t"), ["a"], ["b"])),
+    (
+        "OUTPUT_TABLE_BATCH_COLUMN",
+        lambda: tables._with_batch(a_stream().write_to_table("t"), Frame(columns=("k", "Batch")), 3),  # type: ignore[arg-type]
+    ),
     ("TESTING_OUTPUT_UNKNOWN", lambda: TrialRun({"near": []}, StreamingQuery()).rows("far")),
     ("TESTING_STREAMS_DIFFER", lambda: _check_streams({}, {"orders": []})),
     ("TESTING_COLUMNS_UNKNOWN", lambda: _rows([{"fare": 1}], ["cell"], "orders")),
