@@ -56,8 +56,8 @@ class Draft:
 class OutputFiles:
     """What outputs of files have, and what of it is not published yet."""
 
-    #: All folders that this query has written to: files in them are its own.
-    folders: tuple[str, ...] = ()
+    #: By output, also of earlier runs: the folder that it has written to last.
+    folders: Mapping[str, str] = field(default_factory=dict)
     #: As they were written; published after the commit, unless `commit_every` holds them back.
     drafts: tuple[Draft, ...] = ()
 

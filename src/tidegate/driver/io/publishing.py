@@ -16,6 +16,7 @@ merged into one draft before the put (Parquet and ORC), or published as they are
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
@@ -35,6 +36,8 @@ from tidegate.model.manifest import NO_FILES, Draft, OutputFiles
 
 #: The hidden folder of an output, with a folder for each draft.
 DRAFTS = ".tidegate"
+#: What a published file is called.
+_PUBLISHED = re.compile(r"part-(\d{10,})-\d{5,}\.")
 #: Formats that Spark reads as it wrote them.
 _MERGED = ("parquet", "orc")
 #: Files that are merged grow to about this size.
@@ -111,20 +114,18 @@ class Publisher:
         """For those of the outputs that write files."""
         return cls([one for one in outputs if writes_files(spark, one)], fence, partial(folder_at, spark))
 
-    def recover(self, files: OutputFiles) -> None:
+    def recover(self, files: OutputFiles, last: int) -> None:
         """Publish what the last manifest names, and delete what dead runs left; only while this run holds
-        the checkpoint. FlowError if the folder of a new output is not empty."""
+        the checkpoint. `last`: the batch of that manifest. FlowError for a folder with files of others."""
         for name, folder in self._folders.items():
-            if folder.url not in files.folders:
-                _refuse_foreign_files(name, folder)
-        self._files = replace(files, folders=tuple(sorted({*files.folders, *self._urls})))
+            if folder.url not in files.folders.values():
+                # An output that has moved may have taken its files along.
+                _refuse_foreign_files(name, folder, last if name in files.folders else -1)
+        urls = {name: folder.url for name, folder in self._folders.items()}
+        self._files = replace(files, folders={**files.folders, **urls})
         self.publish_all()
         for folder in self._folders.values():
             folder.delete(DRAFTS)
-
-    @property
-    def _urls(self) -> list[str]:
-        return [folder.url for folder in self._folders.values()]
 
     @property
     def files(self) -> OutputFiles:
@@ -278,11 +279,16 @@ def _final(batch: int, number: int, file: str) -> str:
     return f"{folder}/{published}" if folder and not folder.startswith("/") else published
 
 
-def _refuse_foreign_files(output: str, folder: Folder) -> None:
-    # Spark reads a folder with this log by the log alone, so it would not see ours.
-    log = "_spark_metadata/"
-    files = (name for name, _ in folder.sizes() if is_shown(name) or name.startswith(log))
-    found = next(files, None)
+def _is_foreign(name: str, last: int) -> bool:
+    """Whether readers care for a file that no batch up to this one has written."""
+    ours = _PUBLISHED.match(name.rpartition("/")[2])
+    # Spark reads a folder with this log by the log alone, so it would not see our files.
+    seen = is_shown(name) or name.startswith("_spark_metadata/")
+    return seen and not (ours and int(ours[1]) <= last)
+
+
+def _refuse_foreign_files(output: str, folder: Folder, last: int) -> None:
+    found = next((name for name, _ in folder.sizes() if _is_foreign(name, last)), None)
     if found is None:
         return
     raise FlowError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -53,12 +54,13 @@ def a_publisher(
     *outputs: tg.Output,
     token: str = "this",
     files: OutputFiles = NO_FILES,
+    last: int = -1,
     clock: Clock | None = None,
     fence: Held | None = None,
 ) -> Publisher:
     """A run that starts on what a manifest says."""
     made = Publisher(outputs, fence or Held(token), opened, clock or Clock())
-    made.recover(files)
+    made.recover(files, last)
     return made
 
 
@@ -241,8 +243,17 @@ def test_a_new_output_of_an_old_checkpoint_is_refused_on_a_folder_with_files(tmp
     run.link(near, staged(tmp_path / "in", "a"), 0)
     manifest = committed(run, 0)
     run.publish()
-    # Our own files are known, also where the output has another name now.
+    # Our own files are known, also where the output has another name now, or its folder another place.
     a_publisher(an_output(tmp_path / "near", name="renamed"), token="next", files=manifest)
+    shutil.copytree(tmp_path / "near", tmp_path / "moved")
+    a_publisher(an_output(tmp_path / "moved"), token="next", files=manifest, last=0)
+    later = tmp_path / "moved/part-0000000001-00000.parquet"
+    later.write_text("of another run")
+    error = expect(
+        "OUTPUT_DIRECTORY_IN_USE",
+        lambda: a_publisher(an_output(tmp_path / "moved"), token="next", files=manifest, last=0),
+    )
+    assert later.name in str(error)
     staged(tmp_path / "far", "foreign")
     expect("OUTPUT_DIRECTORY_IN_USE", lambda: a_publisher(near, far, token="third", files=manifest))
 
