@@ -111,7 +111,7 @@ class Engine:
         self._streams = {operator.name: operator.streams for operator in compiled.operators}
         self.manifest: Manifest = self._recover()
         self.publisher: Publisher = Publisher.of(compiled.spark, compiled.outputs, checkpoint)
-        self.publisher.recover(self.manifest.files, self.manifest.batch)
+        self.publisher.recover(self.manifest.files)
         self.controllers: Controllers = Controllers(compiled, settings, self._operators)
         #: The Java streaming query; None in a batch run.
         self.query: Any = None

@@ -37,7 +37,7 @@ from tidegate.model.manifest import NO_FILES, Draft, OutputFiles
 #: The hidden folder of an output, with a folder for each draft.
 DRAFTS = ".tidegate"
 #: What a published file is called.
-_PUBLISHED = re.compile(r"part-(\d{10,})-\d{5,}\.")
+_PUBLISHED = re.compile(r"(^|/)part-\d{10,}-\d{5,}\.[^/]*$")
 #: Formats that Spark reads as it wrote them.
 _MERGED = ("parquet", "orc")
 #: Files that are merged grow to about this size.
@@ -114,13 +114,13 @@ class Publisher:
         """For those of the outputs that write files."""
         return cls([one for one in outputs if writes_files(spark, one)], fence, partial(folder_at, spark))
 
-    def recover(self, files: OutputFiles, last: int) -> None:
+    def recover(self, files: OutputFiles) -> None:
         """Publish what the last manifest names, and delete what dead runs left; only while this run holds
-        the checkpoint. `last`: the batch of that manifest. FlowError for a folder with files of others."""
+        the checkpoint. FlowError for a folder with files of others."""
         for name, folder in self._folders.items():
             if folder.url not in files.folders.values():
                 # An output that has moved may have taken its files along.
-                _refuse_foreign_files(name, folder, last if name in files.folders else -1)
+                _refuse_foreign_files(name, folder, has_written=name in files.folders)
         urls = {name: folder.url for name, folder in self._folders.items()}
         self._files = replace(files, folders={**files.folders, **urls})
         self.publish_all()
@@ -279,16 +279,11 @@ def _final(batch: int, number: int, file: str) -> str:
     return f"{folder}/{published}" if folder and not folder.startswith("/") else published
 
 
-def _is_foreign(name: str, last: int) -> bool:
-    """Whether readers care for a file that no batch up to this one has written."""
-    ours = _PUBLISHED.match(name.rpartition("/")[2])
+def _refuse_foreign_files(output: str, folder: Folder, has_written: bool) -> None:
     # Spark reads a folder with this log by the log alone, so it would not see our files.
-    seen = is_shown(name) or name.startswith("_spark_metadata/")
-    return seen and not (ours and int(ours[1]) <= last)
-
-
-def _refuse_foreign_files(output: str, folder: Folder, last: int) -> None:
-    found = next((name for name, _ in folder.sizes() if _is_foreign(name, last)), None)
+    log = "_spark_metadata/"
+    seen = (name for name, _ in folder.sizes() if is_shown(name) or name.startswith(log))
+    found = next((name for name in seen if not (has_written and _PUBLISHED.search(name))), None)
     if found is None:
         return
     raise FlowError(

@@ -54,13 +54,12 @@ def a_publisher(
     *outputs: tg.Output,
     token: str = "this",
     files: OutputFiles = NO_FILES,
-    last: int = -1,
     clock: Clock | None = None,
     fence: Held | None = None,
 ) -> Publisher:
     """A run that starts on what a manifest says."""
     made = Publisher(outputs, fence or Held(token), opened, clock or Clock())
-    made.recover(files, last)
+    made.recover(files)
     return made
 
 
@@ -246,14 +245,11 @@ def test_a_new_output_of_an_old_checkpoint_is_refused_on_a_folder_with_files(tmp
     # Our own files are known, also where the output has another name now, or its folder another place.
     a_publisher(an_output(tmp_path / "near", name="renamed"), token="next", files=manifest)
     shutil.copytree(tmp_path / "near", tmp_path / "moved")
-    a_publisher(an_output(tmp_path / "moved"), token="next", files=manifest, last=0)
-    later = tmp_path / "moved/part-0000000001-00000.parquet"
-    later.write_text("of another run")
-    error = expect(
-        "OUTPUT_DIRECTORY_IN_USE",
-        lambda: a_publisher(an_output(tmp_path / "moved"), token="next", files=manifest, last=0),
-    )
-    assert later.name in str(error)
+    a_publisher(an_output(tmp_path / "moved"), token="next", files=manifest)
+    (tmp_path / "moved/part-00001-ab.parquet").write_text("of Spark")
+    moved = an_output(tmp_path / "moved")
+    error = expect("OUTPUT_DIRECTORY_IN_USE", lambda: a_publisher(moved, token="next", files=manifest))
+    assert "part-00001-ab.parquet" in str(error)
     staged(tmp_path / "far", "foreign")
     expect("OUTPUT_DIRECTORY_IN_USE", lambda: a_publisher(near, far, token="third", files=manifest))
 
