@@ -44,6 +44,7 @@ class Draft:
     """Files of one output that a commit has taken, and that publishing gives their names."""
 
     output: str
+    batch: int
     #: The folder of the output, with its scheme, and the hidden one in it where the files lie.
     folder: str
     draft: str

@@ -18,20 +18,24 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Protocol
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from tidegate.api.goal import Goal
 from tidegate.api.nodes import Output
 from tidegate.api.outputs import FILE_FORMATS, commit_every_us
+from tidegate.driver.failures import reason
 from tidegate.driver.io.folders import Folder, LocalFolder, folder_at, is_shown
-from tidegate.errors import FlowError
+from tidegate.errors import BatchFailed, FlowError
 from tidegate.model.manifest import NO_FILES, Draft, OutputFiles
 
 #: The hidden folder of an output, with a folder for each draft.
@@ -162,7 +166,7 @@ class Publisher:
             folder.delete(draft)
             return False
         size = sum(os.path.getsize(file) for file in files)
-        self._add(Draft(output.name, folder.url, draft, {name: name for name in names}, size))
+        self._add(Draft(output.name, batch, folder.url, draft, {name: name for name in names}, size))
         return True
 
     def drop(self, output: Output, batch: int) -> None:
@@ -179,7 +183,7 @@ class Publisher:
         folder = self._folders[output]
         found = sorted(one for one in folder.sizes(draft) if is_shown(one[0]))
         files = {name: _final(batch, number, name) for number, (name, _) in enumerate(found)}
-        return Draft(output, folder.url, draft, files, sum(size for _, size in found))
+        return Draft(output, batch, folder.url, draft, files, sum(size for _, size in found))
 
     def _add(self, draft: Draft) -> None:
         if draft.files:
@@ -254,11 +258,12 @@ class Publisher:
         if due or self._merged:
             self._fence.check()
         for draft in due:
-            folder = self._folder(draft)
-            for name, final in draft.files.items():
-                folder.move(f"{draft.draft}/{name}", final)
-                on_file()
-            folder.delete(draft.draft)
+            with _publishing(draft):
+                folder = self._folder(draft)
+                for name, final in draft.files.items():
+                    folder.move(f"{draft.draft}/{name}", final)
+                    on_file()
+                folder.delete(draft.draft)
         for draft in self._merged:
             self._folder(draft).delete(draft.draft)
         self._merged = []
@@ -270,6 +275,21 @@ class Publisher:
         """The folder of a draft; that of an output may be another one since it was written."""
         known = self._folders.get(draft.output)
         return known if known and known.url == draft.folder else self._open_folder(draft.folder)
+
+
+@contextmanager
+def _publishing(draft: Draft) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, Py4JError, PySparkException) as error:
+        raise BatchFailed(
+            f"The files of output {draft.output!r} could not be published",
+            code="OUTPUT_NOT_PUBLISHED",
+            got=f"batch {draft.batch}, {draft.folder}: {reason(str(error))}",
+            why="They are committed, but readers do not see all of them",
+            do="Check the rights and the space; a start with the same checkpoint then publishes them",
+            details={"output": draft.output, "batch_id": draft.batch},
+        ) from error
 
 
 def _final(batch: int, number: int, file: str) -> str:

@@ -203,6 +203,25 @@ def test_a_disk_that_cannot_link_leaves_nothing_behind(
     assert (shown(tmp_path / "out"), hidden(tmp_path / "out")) == ({}, [])
 
 
+def test_a_disk_that_refuses_to_publish_is_an_error_with_output_and_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: str, target: str) -> None:
+        raise PermissionError(13, "Permission denied", target)
+
+    output = an_output(tmp_path / "out")
+    run = a_publisher(output)
+    run.link(output, staged(tmp_path / "in", "a"), 5)
+    manifest = committed(run, 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", refuse)
+        with pytest.raises(tg.TidegateError, match=r"OUTPUT_NOT_PUBLISHED.*Permission denied") as raised:
+            a_publisher(output, token="next", files=manifest)
+    assert (raised.value.details["output"], raised.value.details["batch_id"]) == ("near", 5)
+    a_publisher(output, token="next", files=manifest)
+    assert list(shown(tmp_path / "out").values()) == ["a"]
+
+
 def test_a_draft_without_rows_is_dropped(tmp_path: Path) -> None:
     output = an_output(tmp_path / "out")
     run = a_publisher(output)
