@@ -107,7 +107,7 @@ class CheckpointInUse(StateError):
 
 
 class BatchFailed(TidegateError):
-    """A batch did not complete; nothing of it was committed.
+    """A batch did not complete; nothing of it was committed, unless the message says so.
 
     >>> BatchFailed("Batch 7 failed", code="SINK_FAILED", details={"batch_id": 7}).details["batch_id"]
     7

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tidegate.control.identity.translation import Translation
 from tidegate.model.codec import encode_exactly
 from tidegate.model.debts import Debt
-from tidegate.model.manifest import Manifest, StreamClock
+from tidegate.model.manifest import Draft, Manifest, OutputFiles, StreamClock
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.plan import LateRows, Plan, RepairPlan, Rewrites, ShedPlan, Shuffles
 from tidegate.model.routing import together
@@ -218,3 +218,13 @@ def test_numbers_for_people_are_left_out_because_their_texts_hold_names() -> Non
     told = manifest(["a"], ["near"], [])
     told = replace(told, control={**told.control, "goal": {"told": {"warnings": ["near is slow"]}}})
     assert Translation({"near": "close"}).manifest(told).control["goal"] == {}
+
+
+def test_files_follow_their_output_and_those_of_a_removed_one_stay_known() -> None:
+    drafts = tuple(Draft(name, 3, f"file:/{name}", "draft", {"a": "b"}, 1) for name in ("near", "gone"))
+    files = OutputFiles({"near": "file:/near", "gone": "file:/gone"}, drafts)
+    found = Translation({}, {"near": "close", "gone": None}).manifest(
+        replace(manifest([], [], ["near", "gone"]), files=files)
+    )
+    assert found.files.folders == {"close": "file:/near", "gone": "file:/gone"}
+    assert [one.output for one in found.files.drafts] == ["close", "gone"]

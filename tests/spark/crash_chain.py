@@ -197,19 +197,25 @@ def check_left_behind(home: Path, kill: Kill, outputs: Sequence[str]) -> None:
     telemetry = list((state / "telemetry").glob(f"*{batch:010d}*"))
     manifest = (state / f"manifests/{batch:010d}.json").exists()
     plan = (state / f"plans/{batch:010d}.json").exists()
-    written = [(home / folder / f"batch={batch}/_SUCCESS").exists() for folder in outputs]
-    assert manifest == (step in ("committed", "spark-commit")), kill
+    drafted = [any((home / folder).glob(f".tidegate/{batch:010d}-*")) for folder in outputs]
+    published = [any((home / folder).glob(f"part-{batch:010d}-*")) for folder in outputs]
+    done = ("committed", "publishing", "published", "spark-commit")
+    assert manifest == (step in done), kill
     # The plan of a batch that has been tried before is there before it is planned again.
     assert plan or step == "planning", kill
-    if step in ("writing", "materialised", "spilling", "sink", "sunk", "reported"):
+    # Where the action writes the output too, files of both appear in any order.
+    if step in ("writing", "materialised", "sink", "sunk", "reported"):
         assert segments, kill
-    if step == "spilling" and not kill.only_driver:
-        assert not any(written), kill
+    if step not in ("publishing", "published", "spark-commit"):
+        assert not any(published), kill
     if step == "sink" and name:
         before = [Path(folder).name for folder in outputs].index(name)
-        assert written == [number < before for number in range(len(outputs))], kill
-    if step in ("sunk", "reported", "committed", "spark-commit"):
-        assert all(written), kill
+        assert drafted == [number < before for number in range(len(outputs))], kill
+    if step in ("sunk", "reported", "committed", "publishing"):
+        assert all(drafted), kill
+    if step in ("published", "spark-commit"):
+        assert all(published), kill
+        assert not any(drafted), kill
     if step == "reported":
         assert telemetry, kill
     assert bool(spark_commit) == (step == "spark-commit"), kill

@@ -5,14 +5,15 @@
 reads HOME/left and HOME/right, writes HOME/out, keeps its state in HOME/checkpoint and stops when all input
 is taken. With --kill it sends SIGKILL to itself and its JVM at the given step of the given batch:
 
-    planning, planned, materialised, sink, sunk, reported, committed    a step of the engine; `sink` is the
-                  first of them, "sink NAME" that of one output
+    planning, planned, materialised, sink, sunk, reported, committed, publishing, published
+                  a step of the engine; `sink` is the first of them, "sink NAME" that of one output,
+                  `publishing` comes behind the first file that is published
     writing       a task of the batch has begun to write its state file
-    spilling      the output files of the batch are there, but not yet as its output
+    spilling      output files of the batch are there, but not all of them
     spark-commit  Spark's own commit of the batch stands
 
-With --halt it stops itself there (SIGSTOP, the driver alone) until it is told to go on; at "spilling" when it
-looks, with the files in place, whether it may show them. `--written` has Spark write the output.
+With --halt it stops itself there (SIGSTOP, the driver alone) until it is told to go on.
+`--written` has Spark write the output. `--commit-every` holds files back.
 
 `--only-driver` leaves the JVM alive: it must notice by itself that nobody is there any more.
 `--restless` moves partitions, keys and splits between instances in every batch.
@@ -47,10 +48,18 @@ from tidegate.driver import runner as running_module
 from tidegate.driver.engine import engine as engine_module
 from tidegate.driver.engine import piece_files
 from tidegate.driver.engine.engine import Engine
-from tidegate.driver.io import linked_output
-from tidegate.state.checkpoint import Checkpoint
 
-STEPS = ("planning", "planned", "materialised", "sink", "sunk", "reported", "committed")
+STEPS = (
+    "planning",
+    "planned",
+    "materialised",
+    "sink",
+    "sunk",
+    "reported",
+    "committed",
+    "publishing",
+    "published",
+)
 
 
 def watched_files(home: Path, kind: str, batch: int) -> list[Path]:
@@ -59,7 +68,9 @@ def watched_files(home: Path, kind: str, batch: int) -> list[Path]:
         written = (home / "checkpoint/tidegate/segments").glob(f"*/{batch:010d}-*")
         return [path for path in written if path.suffix != ".pieces"]  # which the driver has written
     if kind == "spilling":
-        return list((home / "out").glob(f".batch={batch}-*/_temporary/*"))
+        drafts = list((home / "out").glob(f".tidegate/{batch:010d}-*"))
+        # Tasks of Spark write below `_temporary`; links are made at once.
+        return [path for draft in drafts for path in (*draft.glob("_temporary/*"), *draft.glob("part-*"))]
     return list((home / "checkpoint/spark/commits").glob(str(batch)))
 
 
@@ -72,7 +83,7 @@ def main(arguments: list[str]) -> None:
         _arm(home, kind, int(batch), _killer(options.only_driver))
     if options.halt:
         kind, _, batch = options.halt.partition(":")
-        _halt(home, kind, int(batch))
+        _at_step(kind, int(batch), lambda: os.kill(os.getpid(), signal.SIGSTOP))
     if options.restless:
         balancing.strategy_of = lambda balance: Restless()
         # Its tasks read the pieces of their instance from files.
@@ -91,7 +102,8 @@ def main(arguments: list[str]) -> None:
     else:
         flow = joined(spark, home, options.how, where)
         way = {"compression": "snappy"} if options.written else None
-        outputs = [flow.write_to("parquet", str(home / "out"), name="out", options=way)]
+        more_of_it = {"options": way, "commit_every": options.commit_every}
+        outputs = [flow.write_to("parquet", str(home / "out"), name="out", **more_of_it)]
     start = start_bounded if more.pop("available_now", False) else tg.start
     query = start(
         *outputs,
@@ -116,6 +128,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--kill", help="step:batch")
     parser.add_argument("--halt", help="step:batch")
     parser.add_argument("--written", action="store_true")
+    parser.add_argument("--commit-every")
     parser.add_argument("--only-driver", action="store_true")
     parser.add_argument("--failing-attempts", action="store_true")
     parser.add_argument("--restless", action="store_true", help="partitions and keys move in every batch")
@@ -159,26 +172,7 @@ def _arm(home: Path, kind: str, batch: int, kill: Callable[[], None]) -> None:
     if kind.partition(" ")[0] in STEPS:
         _at_step(kind, batch, kill)
         return
-    if kind == "spilling":
-        _at_link(batch, kill)
     threading.Thread(target=_at_file, args=(home, kind, batch, kill), daemon=True).start()
-
-
-def _halt(home: Path, kind: str, batch: int) -> None:
-    def halt() -> None:
-        os.kill(os.getpid(), signal.SIGSTOP)
-
-    if kind != "spilling":
-        _at_step(kind, batch, halt)
-        return
-    check = Checkpoint.check
-
-    def halting(checkpoint: Checkpoint) -> None:
-        if list((home / "out").glob(f".batch={batch}-*")):
-            halt()
-        check(checkpoint)
-
-    setattr(Checkpoint, "check", halting)  # noqa: B010
 
 
 def _at_step(kind: str, batch: int, kill: Callable[[], None]) -> None:
@@ -193,18 +187,6 @@ def _at_step(kind: str, batch: int, kill: Callable[[], None]) -> None:
 
     # The handle of a query does not show its engine, so it is reached where it is made.
     setattr(running_module, "Engine", engine)  # noqa: B010
-
-
-def _at_link(batch: int, kill: Callable[[], None]) -> None:
-    """Where an output is linked and not written: die between its files and the rename that shows them."""
-    show = linked_output._show
-
-    def show_or_die(draft: str, target: str) -> None:
-        if target.endswith(f"batch={batch}"):
-            kill()
-        show(draft, target)
-
-    setattr(linked_output, "_show", show_or_die)  # noqa: B010
 
 
 def _at_file(home: Path, kind: str, batch: int, kill: Callable[[], None]) -> None:

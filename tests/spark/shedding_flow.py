@@ -163,9 +163,13 @@ def as_planned(home: Path) -> Replan:
 
 
 def written(home: Path, name: str, out: str = "out") -> list[tuple[Any, ...]]:
-    """All rows of an output, the batch first."""
-    files = f"{home}/{out}/{name}/*/*.parquet"
-    return _rows(f"select batch, {OUTPUTS[name]} from read_parquet('{files}', hive_partitioning = true)")
+    """All rows of an output that are published or drafts, the batch first."""
+    folder = home / out / name
+    files = [str(path) for at in ("part-*", ".tidegate/*/part-*") for path in folder.glob(at)]
+    if not files:
+        return []
+    batch = r"regexp_extract(filename, '(/part-|tidegate/)(\d{10})-', 2)::bigint"
+    return _rows(f"select {batch}, {OUTPUTS[name]} from read_parquet({files}, filename = true)")
 
 
 def exact(home: Path, name: str) -> list[tuple[Any, ...]]:

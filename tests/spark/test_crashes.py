@@ -62,7 +62,9 @@ def test_a_left_join_survives_kills_around_the_commit_that_settles(
 
 
 @pytest.mark.parametrize(
-    ("place", "more"), [("spilling", ["--written"]), ("sunk", [])], ids=["in a write", "before its receipt"]
+    ("place", "more"),
+    [("sunk", ["--written"]), ("reported", []), ("committed", [])],
+    ids=["behind a write", "before the put", "before publishing"],
 )
 def test_a_driver_that_was_halted_and_replaced_adds_nothing_when_it_wakes_up(
     tmp_path: Path, place: str, more: list[str]
@@ -78,7 +80,27 @@ def test_a_driver_that_was_halted_and_replaced_adds_nothing_when_it_wakes_up(
     assert code != 0
     assert "CHECKPOINT_IN_USE" in told
     check_result(home, case)
-    assert not list((home / "out").glob("batch=*/_temporary"))
+    assert all(path.is_file() for path in (home / "out").glob("[!.]*"))
+
+
+@pytest.mark.parametrize("more", [[], ["--written"]], ids=["linked", "written"])
+def test_kills_around_publishing_lose_nothing_and_double_nothing(tmp_path: Path, more: list[str]) -> None:
+    kills = [Kill("spilling", 1), Kill("committed", 2), Kill("publishing", 3)]
+    survive(tmp_path / "run", Case("inner", None, seed=9), kills, *more)
+
+
+def test_files_that_several_batches_hold_back_survive_kills(tmp_path: Path) -> None:
+    home, case = tmp_path / "run", Case("inner", None, seed=10)
+    prepare(home, case.seed)
+    waits = ("--commit-every", "1 hour")
+    # With two batches held back; with them published by the start, and two more; while all are merged.
+    for kill in (Kill("published", 1), Kill("committed", 3), Kill("publishing", BATCHES)):
+        code, told = run(home, *case.arguments(), *waits, *kill.arguments())
+        assert code == -signal.SIGKILL, f"{kill} did not happen (exit {code}):\n{told}"
+        assert list((home / "out/.tidegate").glob("0*")), kill
+    run_to_the_end(home, *case.arguments(), *waits)
+    check_result(home, case)
+    assert not list((home / "out/.tidegate").glob("0*"))
 
 
 @pytest.mark.soak

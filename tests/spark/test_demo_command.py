@@ -92,7 +92,7 @@ def test_every_result_is_one_that_duckdb_finds(finished: tuple[Path, str], tmp_p
     city = city_of(RATE, SEED, RUSH, SECONDS)
     prepare(city, SECONDS, tmp_path)
     exact = rows_of(PAIRS.format(root=tmp_path, width=city.grid.width))
-    pairs = rows_of(f"select order_id, track_id from '{home}/out/near/**/*.parquet'")
+    pairs = rows_of(f"select order_id, track_id from '{home}/out/near/*.parquet'")
     assert len(exact) > 1000
     assert len(set(pairs)) == len(pairs) > 0
     # Whether anything was left out depends on the machine; what the report says must be so.
@@ -100,7 +100,7 @@ def test_every_result_is_one_that_duckdb_finds(finished: tuple[Path, str], tmp_p
     assert (set(pairs) == set(exact)) == (f"all {len(exact):,} pairs are there" in text)
     windows = rows_of(
         "select epoch_us(window_start) // 5000000, district, orders, round(fares, 6) "
-        f"from '{home}/out/busy/**/*.parquet'"
+        f"from '{home}/out/busy/*.parquet'"
     )
     assert len(windows) > 0
     assert set(windows) <= set(rows_of(WINDOWS.format(root=tmp_path)))

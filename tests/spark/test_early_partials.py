@@ -98,7 +98,7 @@ def test_results_are_those_of_a_batch_run(
 
 def _rounded(frame: DataFrame) -> list[str]:
     real = [name for name, kind in frame.dtypes if kind == "double"]
-    names = sorted(set(frame.columns) - {"batch"})
+    names = sorted(frame.columns)
     shown = [F.round(name, 6).alias(name) if name in real else F.col(name) for name in names]
     found = [str(row) for row in frame.select(*shown).collect()]
     assert found

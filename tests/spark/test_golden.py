@@ -50,9 +50,9 @@ def digests(home: Path, outputs: Mapping[str, str]) -> dict[str, dict[str, list[
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'")
         for name, columns in outputs.items():
-            files = f"{home}/out/{name}/*/*.parquet"
-            read = f"read_parquet('{files}', hive_partitioning = true)"
-            rows = connection.sql(f"from (select batch, {columns} from {read}) order by all").fetchall()
+            read = f"read_parquet('{home}/out/{name}/*.parquet', filename = true)"
+            number = r"regexp_extract(filename, 'part-(\d{10})-', 1)::bigint"
+            rows = connection.sql(f"from (select {number}, {columns} from {read}) order by all").fetchall()
             by_batch: dict[str, list[str]] = {}
             for batch, *row in rows:
                 by_batch.setdefault(str(batch), []).append(repr(row))

@@ -62,7 +62,7 @@ def rows_of(spark: SparkSession, near: Any, home: Path, name: str) -> Counter[st
     )
     assert query.awaitTermination(PATIENCE_SECONDS)
     written = spark.read.parquet(str(home / name))
-    columns = sorted(one for one in written.columns if one != "batch")
+    columns = sorted(written.columns)
     return counted(written.select(columns).collect())
 
 

@@ -168,7 +168,7 @@ AFTERWARDS: dict[str, tuple[Callable[[Home, Any], object], str, tuple[str, ...]]
             checkpoint=home.folder / "new",
         ),
         "OUTPUT_DIRECTORY_IN_USE",
-        ("/out", "batch=0", "another directory"),
+        ("/out", "part-000000000", "another directory"),
     ),
     "another number of partitions": (
         lambda home, query: home.start(home.join().write_to(home.sink, name="near"), partitions=3),

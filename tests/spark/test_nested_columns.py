@@ -77,7 +77,7 @@ def _written(spark: SparkSession, flow: tg.Stream, folder: Path) -> tuple[tg.Str
     out = flow.write_to("parquet", str(folder / "out"), name="out")
     with tg.start(out, checkpoint=str(folder / "ck"), available_now=True) as query:
         query.await_termination()
-    return query, _texts(spark.read.parquet(str(folder / "out")).drop("batch"))
+    return query, _texts(spark.read.parquet(str(folder / "out")))
 
 
 def _texts(frame: DataFrame) -> list[str]:

@@ -117,7 +117,7 @@ def test_a_restart_goes_on_from_the_state_and_refuses_another_flow(
     written = spark.read.parquet(out)
     rows = [(row.n, row.n_right) for row in written.collect()]
     assert sorted(rows, key=repr) == sorted([(0, 0), (1, None), (2, 1), (2, 2), (3, 3)], key=repr)
-    assert "batch" in written.columns
+    assert written.columns == ["n", "n_right"]
 
 
 class Nowhere(DataSource):
@@ -276,7 +276,7 @@ def test_a_linked_output_holds_what_spark_would_have_written(spark: SparkSession
     assert linked.schema == written.schema
     assert linked.count() == 10
     assert linked.exceptAll(written).count() == 0
-    names = [file.name for file in (tmp_path / "linked").glob("batch=*/*.parquet")]
+    names = [file.name for file in (tmp_path / "linked").glob("part-*.parquet")]
     assert names, "nothing was written"
     assert not any("snappy" in name for name in names), "Spark wrote it, so nothing was shown"
 
@@ -299,7 +299,7 @@ def test_only_selected_columns_of_joined_rows_are_made_and_another_run_may_selec
         tg.start(sink, checkpoint=str(tmp_path / "ck"), available_now=True).await_termination()
 
     write("first", "ts_right", "k")
-    made = list((tmp_path / "first").glob("batch=*/*.parquet"))
+    made = list((tmp_path / "first").glob("part-*.parquet"))
     assert {tuple(pq.read_schema(file).names) for file in made} == {("ts_right", "k")}
     assert not any("snappy" in file.name for file in made), "Spark wrote it, so more was made"
     found = spark.read.parquet(str(tmp_path / "first"))

@@ -150,7 +150,7 @@ def test_streamed_windows_are_sparks_own_whatever_the_batches(
         instances=instances,
     )
     assert query.await_termination(PATIENCE_SECONDS)
-    found = spark.read.parquet(str(tmp_path / "out")).drop("batch")
+    found = spark.read.parquet(str(tmp_path / "out"))
     given = spark.read.schema(SCHEMA).parquet(str(tmp_path / "in"))
     wanted = [
         row

@@ -284,6 +284,8 @@ class Output:
     priority: float = 1.0
     #: The column that says which batch skipped a repaired row; None: there is no such column.
     repair_column: str | None = None
+    #: Files of several batches are published together after this long; None: those of each batch at once.
+    commit_every_us: int | None = None
 
     @property
     def name(self) -> str:

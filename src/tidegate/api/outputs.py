@@ -31,6 +31,7 @@ def checked_output(
     max_gap: int | Duration | None,
     priority: float,
     repair_column: str | None,
+    commit_every: Duration | None = None,
 ) -> Output:
     """An output, or the error for a setting that cannot work."""
     given_name = None if name is None else checked_name(name, "output")
@@ -44,6 +45,9 @@ def checked_output(
         "max_gap": max_gap,
         "priority": float(priority),
         "repair_column": None if repair_column is None else checked_name(repair_column, "column"),
+        "commit_every_us": None
+        if commit_every is None
+        else commit_every_us(commit_every, label, writes_files=path is not None and not callable(target)),
     }
     layout = _columns(partition_by, label)
     if callable(target):
@@ -146,6 +150,19 @@ def _refuse_beside_a_function(**given: object) -> None:
             why="They would be ignored",
             do="Let the function know them itself, or name a Spark format",
         )
+
+
+def commit_every_us(given: Duration, label: str, *, writes_files: bool) -> int:
+    """How long files may wait to be published with others; FlowError where there are none."""
+    if not writes_files:
+        raise FlowError(
+            f"Only files can wait for commit_every, and {label} writes none",
+            code="OUTPUT_COMMIT_EVERY_WITHOUT_FILES",
+            got=repr(given),
+            why="Functions, tables and formats without a path get the rows of each batch before its commit",
+            do='Leave it out, or write files: write_to("parquet", "out/pairs", commit_every="30 seconds")',
+        )
+    return duration_us(given, f"commit_every of {label}")
 
 
 def _check_gap(given: object, label: str) -> None:

@@ -382,11 +382,12 @@ class Stream:
         max_gap: int | Duration | None = None,
         priority: float = 1.0,
         repair_column: str | None = None,
+        commit_every: Duration | None = None,
     ) -> Output:
         """Send the rows to a Spark format, or to a function of (data frame, batch id).
 
-        `target`, `path`: with a path each batch fills the directory `batch=N` under it and overwrites it on a
-        replay, so the files hold every row exactly once. Without one (`noop`, `jdbc`, …) rows are appended.
+        `target`, `path`: files lie flat in the folder and hold every row exactly once; the folder of another
+        run is refused. Without a path (`noop`, `jdbc`, …) rows are appended.
         `name`: its name in progress and receipts; by default that of the stream it writes.
         `mode`, `keys`: rows are appended. Other modes come with sinks that can merge by key.
         `partition_by`: columns by which files are laid out. `options`: the options of the format.
@@ -394,8 +395,8 @@ class Stream:
         `max_gap`, for windows under a goal: the longest run of windows that may be missing under overload, as
         a number or a duration; windows that are written are exact. None: all are written.
         `priority`: the weight of its loss; with twice the weight it loses half as much for the same time.
-        `repair_column`: adds a column to the rows of a repaired join: the batch that skipped the row, null in
-        rows that came in time.
+        `repair_column`: adds a column to a repaired join: the batch that skipped the row; null in all others.
+        `commit_every`: files of several batches are published together, so that they are few ("30 seconds").
 
         >>> query = tg.start(orders.write_to("parquet", "out/orders", name="taken"))
         >>> spark.read.parquet("out/orders").count()
@@ -414,6 +415,7 @@ class Stream:
             max_gap=max_gap,
             priority=priority,
             repair_column=repair_column,
+            commit_every=commit_every,
         )
 
     def write_to_table(

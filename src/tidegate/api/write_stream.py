@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidegate.api.goal import Goal, Shed
+from tidegate.api.outputs import commit_every_us
 from tidegate.api.start import start
 from tidegate.errors import FlowError
 
@@ -33,12 +34,13 @@ OPTIONS: Mapping[str, Callable[[str], Any]] = {
     "priority": _SHARE,
     "repair": _TEXT,
     "repair_column": _TEXT,
+    "commit_every": _TEXT,
     "instances": _WHOLE,
     "partitions": _WHOLE,
     "seed": _WHOLE,
 }
 _OF_GOAL = ("latency", "max_loss", "max_state")
-_OF_OUTPUT = ("max_gap", "priority", "repair_column")
+_OF_OUTPUT = ("max_gap", "priority", "repair_column", "commit_every")
 CHECKPOINT, PATH = "checkpointLocation", "path"
 #: Options that are read here; Spark does not mind their case.
 _CANONICAL = {name.lower(): name for name in (CHECKPOINT, PATH)}
@@ -151,6 +153,8 @@ class StreamWriter:
     ) -> StreamingQuery:
         """Start the query, and append its rows to a table; the parameters are those of Spark's `toTable`."""
         self._given(format, outputMode, partitionBy, queryName, options)
+        if "commit_every" in self._ours:
+            commit_every_us(self._ours["commit_every"], f"table {tableName!r}", writes_files=False)
         return self._run(table=tableName)
 
     def _given(

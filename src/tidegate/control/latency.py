@@ -5,8 +5,9 @@
 
 A row is available at its `available_at`, or else when its file was modified, or else at the start of the
 trigger. The *basis* says which; "trigger" knows nothing of rows that waited at the source. A window's own
-length does not count. A batch is published when its sinks are done and its manifest is committed. Receipts
-and the goal loop come before the manifest, so their latency ends with the sinks.
+length does not count. A batch is published when its manifest is committed and its files have their names.
+Receipts and the goal loop come before the manifest, so their latency ends with the sinks. If an output holds
+files back (`commit_every`), all rows count in the batch that publishes them; the others report no latency.
 
 The rows of a batch are described by few points: moments with weights. All streams are pooled, each with its
 number of rows. Guarantee of `latency_of`: p50, p95 and the largest latency are those of the weighted points,

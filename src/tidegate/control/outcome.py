@@ -179,4 +179,5 @@ def manifest_after(
             for name, begins_us in before.begins_us.items()
             if operators[name].within.dead_before(LEFT, plan.settle_us[name]) < begins_us
         },
+        files=before.files,
     )

@@ -214,18 +214,15 @@ class _Run:
             assert self.query._inner is not None
             with own_thread():
                 self.query._inner.awaitTermination()
-            self.begun.set()
-            if self.bounded and not self._failure and not self.query._stopping.is_set():
-                with QuietLogs(self.compiled.spark), self._running():
-                    self.engine.settle()
         except Exception as error:
-            if self._failure:
-                ended = self._failure[0]
-            elif not self.query._stopping.is_set():
-                # Outside of our part: a source that cannot be listed, an offset log that is damaged.
-                batch = self.engine.manifest.batch + 1
-                ended = failure_of(error, batch, stream_of=self.compiled.stream_of)
+            ended = self._ended_by(error)
         self.begun.set()
+        try:
+            if ended is None:
+                with QuietLogs(self.compiled.spark):
+                    self._finish()
+        except Exception as error:
+            ended = self._ended_by(error)
         # In reverse order; each of them whatever becomes of the others, or the lock would stay taken.
         with ExitStack() as end:
             end.callback(self.query._end, ended)
@@ -233,6 +230,27 @@ class _Run:
             end.callback(self.checkpoint.close)
             end.callback(self.engine.close)
             end.callback(self.quiet.close, linger=True)
+
+    def _ended_by(self, error: Exception) -> BaseException | None:
+        """Why the query failed; None if it was stopped."""
+        if self._failure:
+            return self._failure[0]
+        if self.query._stopping.is_set():
+            return None
+        # Outside of our part: a source that cannot be listed, an offset log that is damaged.
+        batch = self.engine.manifest.batch + 1
+        return failure_of(error, batch, stream_of=self.compiled.stream_of)
+
+    def _finish(self) -> None:
+        """Settle if the input has ended, and publish files that wait for their time."""
+        if self.bounded and not self.query._stopping.is_set():
+            with self._running():
+                self.engine.settle()
+        try:
+            self.engine.publisher.publish_all()
+        except Exception as error:
+            self._failure.append(failure_of(error, self.engine.manifest.batch))
+            raise
 
     @contextmanager
     def _running(self) -> Iterator[None]:

@@ -23,6 +23,7 @@ from tidegate.driver.goal_settings import (
     goal_settings,
     repair_settings,
 )
+from tidegate.driver.io.publishing import check_commit_every
 from tidegate.driver.io.sinks import (
     refuse_unknown_databases,
     refuse_unknown_formats,
@@ -67,6 +68,7 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
     refuse_unknown_formats(compiled.spark, compiled.outputs)
     refuse_unknown_databases(compiled.spark, compiled.outputs)
     refuse_unreachable_paths(compiled.spark, compiled.outputs)
+    check_commit_every(compiled.spark, compiled.outputs, options.goal)
     if not compiled.streaming:
         return _run_batch(compiled, options, partitions, instances)
     if options.checkpoint is None:

@@ -1,4 +1,4 @@
-"""What a batch left behind: clocks of streams, stored pieces, routing, debts, and what control has learnt."""
+"""What a batch left behind: clocks of streams, stored pieces, routing, debts, files, what control learnt."""
 
 from __future__ import annotations
 
@@ -40,6 +40,34 @@ NO_BATCH_YET = SparkBatch()
 
 
 @dataclass(frozen=True)
+class Draft:
+    """Files of one output that a commit has taken, and that publishing gives their names."""
+
+    output: str
+    batch: int
+    #: The folder of the output, with its scheme, and the hidden one in it where the files lie.
+    folder: str
+    draft: str
+    #: Name below `draft` → name below `folder`.
+    files: Mapping[str, str]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class OutputFiles:
+    """What outputs of files have, and what of it is not published yet."""
+
+    #: By output, also of earlier runs: the folder that it has written to last.
+    folders: Mapping[str, str] = field(default_factory=dict)
+    #: As they were written; published after the commit, unless `commit_every` holds them back.
+    drafts: tuple[Draft, ...] = ()
+
+
+#: Of a query without outputs of files.
+NO_FILES = OutputFiles()
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What commit `batch` left behind; with its predecessor's pieces gone unless listed here."""
 
@@ -66,6 +94,8 @@ class Manifest:
     #: Per window that was added to a running flow: its windows that begin before this lack rows and are not
     #: emitted.
     begins_us: Mapping[str, int] = field(default_factory=dict)
+    #: Files that outputs have written.
+    files: OutputFiles = NO_FILES
 
     def late_before_us(self, operator: str) -> int:
         """No row that enters the operator in the next batch is older than this."""

@@ -127,6 +127,13 @@ def test_a_function_takes_no_path_options_or_layout(
     assert error.details["got"] == got
 
 
+@pytest.mark.parametrize("sink", [write, "noop", "kafka"])
+def test_only_files_can_wait_to_be_published(sink: Any) -> None:
+    expect("OUTPUT_COMMIT_EVERY_WITHOUT_FILES", lambda: a_stream().write_to(sink, commit_every="30 seconds"))
+    output = a_stream().write_to("parquet", "out", commit_every="30 seconds")
+    assert output.commit_every_us == 30_000_000
+
+
 def test_a_function_has_limits_as_a_format_has() -> None:
     output = a_stream().write_to(write, max_loss=0.1, max_gap=2, priority=3, repair_column="skipped")
     assert (output.max_loss, output.max_gap, output.priority) == (0.1, 2, 3.0)

@@ -121,6 +121,11 @@ def test_the_case_of_the_checkpoint_and_of_the_path_does_not_matter() -> None:
     assert (found.settings, found.output.path, found.output.options) == ({"checkpoint": "ck"}, "out", {})
 
 
+def test_rows_of_a_table_do_not_wait_to_be_published() -> None:
+    waiting = writer().option("tidegate.commit_every", "30 seconds").option("checkpointLocation", "ck")
+    expect("OUTPUT_COMMIT_EVERY_WITHOUT_FILES", lambda: waiting.toTable("db.near"))
+
+
 def test_a_function_gets_every_batch() -> None:
     output = started(writer().foreachBatch(write).option("checkpointLocation", "ck").start()).output
     assert (output.function, output.options) == (write, {})
@@ -139,6 +144,7 @@ ARRIVING: list[tuple[str, Any, Callable[[Started], object], object]] = [
     ("max_gap", "5 minutes", lambda found: found.output.max_gap, "5 minutes"),
     ("priority", "2.5", lambda found: found.output.priority, 2.5),
     ("repair_column", "skipped", lambda found: found.output.repair_column, "skipped"),
+    ("commit_every", "30 seconds", lambda found: found.output.commit_every_us, 30_000_000),
     ("repair", "idle", lambda found: found.settings["shed"], Shed(repair="idle")),
     ("instances", 4, lambda found: found.settings["instances"], 4),
     ("partitions", "32", lambda found: found.settings["partitions"], 32),
@@ -153,10 +159,10 @@ ARRIVING: list[tuple[str, Any, Callable[[Started], object], object]] = [
 def test_an_option_of_ours_arrives_where_it_belongs(
     name: str, text: Any, found: Callable[[Started], object], value: object
 ) -> None:
-    one = writer().format("noop").option(PREFIX + name, text)
+    one = writer().format("parquet").option(PREFIX + name, text)
     if name in ("max_loss", "max_state"):
         one = one.option("tidegate.latency", "2 seconds")
-    query = started(one.start())
+    query = started(one.start("out"))
     assert found(query) == value
     assert query.output.options == {}
 

@@ -19,7 +19,7 @@ from tidegate.driver.engine.batch import check_complete
 from tidegate.driver.engine.settings import positive
 from tidegate.driver.frames import observed
 from tidegate.driver.goal_settings import _refuse_nothing_to_shed, _that_may_repair, loss_bounds
-from tidegate.driver.io import sinks, tables
+from tidegate.driver.io import tables
 from tidegate.driver.start import _run_batch
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.driver.trial import TrialRun, _check_streams, _rows
@@ -77,6 +77,10 @@ RUNNING: list[tuple[str, Callable[[], object]]] = [
     ("BATCH_SETTINGS_USELESS", lambda: _run_batch(NO_JOIN, BATCH_OPTIONS, 1, 1)),
     ("RESCALE_NOT_RUNNING", lambda: StreamingQuery("near").rescale(2)),
     ("OUTPUT_TABLE_COLUMNS", lambda: tables._check_columns(a_stream().write_to_table("t"), ["a"], ["b"])),
+    (
+        "OUTPUT_TABLE_BATCH_COLUMN",
+        lambda: tables._with_batch(a_stream().write_to_table("t"), Frame(columns=("k", "Batch")), 3),  # type: ignore[arg-type]
+    ),
     ("TESTING_OUTPUT_UNKNOWN", lambda: TrialRun({"near": []}, StreamingQuery()).rows("far")),
     ("TESTING_STREAMS_DIFFER", lambda: _check_streams({}, {"orders": []})),
     ("TESTING_COLUMNS_UNKNOWN", lambda: _rows([{"fare": 1}], ["cell"], "orders")),
@@ -106,15 +110,6 @@ def test_a_stop_that_takes_too_long_is_an_error() -> None:
     query = StreamingQuery("near")
     query._inner = SimpleNamespace(stop=lambda: None, isActive=True)  # type: ignore[assignment]
     expect("STOP_TIMEOUT", lambda: query.stop(timeout=0.01))
-
-
-def test_files_of_another_run_are_named_with_their_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sinks, "_batches", lambda spark, output, path: {"batch=0", "batch=1"})
-    output = a_stream().write_to("parquet", "out", name="near")
-    session: Any = None
-    error = expect("OUTPUT_DIRECTORY_IN_USE", lambda: sinks.refuse_foreign_files(session, [output]))
-    assert "'near'" in str(error)
-    assert "out holds batch=0 and 1 more" in str(error)
 
 
 def test_an_instance_that_does_not_report_fails_the_batch() -> None:

@@ -7,6 +7,7 @@ arrival, so that runs of different engines on the same files can be compared poi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from tidegate.cli.demo.arrivals import row_waits
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
+#: The number of a batch in the path of a file.
+_BATCH = re.compile(r"/(?:batch=|part-)(\d+)[-/]")
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,15 @@ def timeline(
 
 
 def pairs_written(out: Path) -> WrittenPairs:
-    """The pairs below `out`, with their batch from the name of the directory (`batch=N`)."""
-    rows = ds.dataset(out, partitioning="hive").to_table(columns=["order_id", "track_id", "batch"])
-    order, track, batch = (rows[name].to_numpy().astype(np.int64) for name in rows.column_names)
-    return WrittenPairs(order, track, batch)
+    """The pairs below `out`, with their batch from the names of files: ours, or of Spark's folders."""
+    fragments = list(ds.dataset(out, format="parquet").get_fragments())
+    tables = [one.to_table(columns=["order_id", "track_id"]) for one in fragments]
+    numbers = [int(_BATCH.findall(one.path)[0]) for one in fragments]
+    order, track = (
+        np.concatenate([table[name].to_numpy().astype(np.int64) for table in tables])
+        for name in ("order_id", "track_id")
+    )
+    return WrittenPairs(order, track, np.repeat(numbers, [len(table) for table in tables]))
 
 
 def pairs_by_tick(left: Side, right: Side, ticks: tuple[Ints, Ints], stay: Stay, near: Nearness) -> Ints:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from tidegate.model.manifest import Manifest
+from tidegate.model.manifest import Manifest, OutputFiles
 from tidegate.model.plan import Plan
 
 V = TypeVar("V")
@@ -74,6 +74,7 @@ class Translation:
             debts=self._owned(manifest.debts),
             written_off=self._owned(manifest.written_off),
             control=self._control(manifest.control),
+            files=self._files(manifest.files),
         )
 
     def plan(self, plan: Plan) -> Plan:
@@ -138,6 +139,14 @@ class Translation:
         named = ((one, self._node(one.operator)) for one in owned)
         return tuple(
             one if one.operator == name else replace(one, operator=name) for one, name in named if name
+        )
+
+    def _files(self, files: OutputFiles) -> OutputFiles:
+        """What outputs have written; an output that is gone keeps its name there, because its files stay."""
+        return replace(
+            files,
+            folders={self._output(name) or name: folder for name, folder in files.folders.items()},
+            drafts=tuple(replace(one, output=self._output(one.output) or one.output) for one in files.drafts),
         )
 
     def _node(self, name: str) -> str | None:

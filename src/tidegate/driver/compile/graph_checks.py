@@ -72,7 +72,7 @@ def check_outputs(outputs: Sequence[Output]) -> None:
             "Two outputs write to the same path",
             code="OUTPUT_PATHS_EQUAL",
             got=", ".join(shared),
-            why="Each replaces the directory of a batch, so the rows of one would be lost",
+            why="Their files have the same names, so the rows of one would be lost",
             do="Give each output its own directory",
         )
 

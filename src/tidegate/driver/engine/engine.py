@@ -7,13 +7,14 @@
     3  build data frames for all operators under the plan
     4  one action: kernels run, state files are written, output is materialised, reports are collected
     5  more passes if no batch may follow: rows that the watermark releases, repair
-    6  sinks read the materialised output; the action of 4 itself has written a single output of files
-    7  telemetry, the receipt, then the manifest, which commits the batch
+    6  sinks read the materialised output; files become drafts (the action of 4 itself may have written them)
+    7  telemetry, the receipt, then the manifest, which commits the batch and names the drafts
+    8  drafts are published: their files get their final names
 
 A crash before 7 leaves manifest b-1: the batch runs again under the same plan and gives the same rows. A
-crash after 7 leaves manifest b: Spark runs the batch again, and step 1 returns.
+crash after 7 leaves manifest b: the next start does step 8, Spark runs the batch again, and step 1 returns.
 
-A run over what is available now ends with a commit without rows (`Engine.settle`): steps 2 to 7, once, after
+A run over what is available now ends with a commit without rows (`Engine.settle`): steps 2 to 8, once, after
 Spark's query. If it was begun and not finished, the next start finishes it before anything else.
 """
 
@@ -27,12 +28,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.api.nodes import Output
 from tidegate.control import batch_size, planning
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.identity.flow_change import FlowChange
-from tidegate.control.latency import latency_of
+from tidegate.control.latency import Availability, latency_of
 from tidegate.control.outcome import changes_nothing, manifest_after, newest_seen
 from tidegate.control.receipts.roll_up import combined
 from tidegate.control.repair import repair
@@ -44,17 +44,17 @@ from tidegate.driver.engine.job_names import JobNames
 from tidegate.driver.engine.match_counts import Entered
 from tidegate.driver.engine.recovery import recovered
 from tidegate.driver.engine.settings import Settings
+from tidegate.driver.engine.sink_step import SinkStep, emitted
 from tidegate.driver.engine.skew_scan import SkewScan
 from tidegate.driver.engine.work_orders import WorkOrders
-from tidegate.driver.failures import writing
 from tidegate.driver.frames import observed
 from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.pass_frames import build_pass
 from tidegate.driver.frames.passes import Pass, Reports
 from tidegate.driver.frames.stream_rows import StreamRows
-from tidegate.driver.io import drafts, linked_output, sinks
 from tidegate.driver.io.availability import Availabilities
 from tidegate.driver.io.default_limits import DefaultLimits
+from tidegate.driver.io.publishing import Publisher
 from tidegate.driver.io.read_limits import ReadLimits
 from tidegate.driver.io.staging import Staging
 from tidegate.driver.sql_text import condition
@@ -68,7 +68,6 @@ from tidegate.model.times import BEGINNING_US
 from tidegate.observe.telemetry import Telemetry, telemetry_of
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.spark_log import commit_of, reads_nothing_new, refuse_other, unfinished_settling
-from tidegate.window.drop.gap_table import GapTable
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 #: Session settings of the engine's queries. They are set on the clone of the session that Spark makes for a
@@ -116,8 +115,8 @@ class Engine:
         self.manifest, self._change = recovered(
             compiled, checkpoint, settings, self._operators, self._now_us()
         )
-        # Only now is it certain that the directories are ours.
-        drafts.clear(compiled.spark, compiled.outputs)
+        self.publisher: Publisher = Publisher.of(compiled.spark, compiled.outputs, checkpoint)
+        self.publisher.recover(self.manifest.files)
         self.controllers: Controllers = Controllers(compiled, settings, self._operators)
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
@@ -138,6 +137,9 @@ class Engine:
         self._skew_scan = SkewScan(compiled, settings.balance)
         self._availabilities = Availabilities(compiled)
         self.jobs: JobNames = JobNames(compiled.spark.sparkContext, "tidegate")
+        self._sinks = SinkStep(compiled, self._staging, self.publisher, checkpoint, self.jobs, self._step)
+        #: When the rows became available that drafts of earlier batches hold.
+        self._held_back: list[Availability] = []
 
     def run_batch(self, frame: DataFrame | None, spark_batch: int, flush: bool = False) -> None:
         """One batch of Spark, from plan to manifest. `frame`: as Spark passes it; None in a batch run."""
@@ -169,6 +171,7 @@ class Engine:
             return None
         # Debts may have to wait for spare time, which only batches that run can show.
         due = not self.controllers.is_settled(before) or self.controllers.matching.counts_more(before)
+        due = due or self.publisher.is_overdue
         if due or self.checkpoint.plans.read(batch) is not None:
             return None
         moment = Moment(self._now_us(), self._awake_us, False, self._is_cold, taken, 0)
@@ -196,8 +199,9 @@ class Engine:
         return not self._took_rows and self.controllers.is_settled(self.manifest)
 
     def settle(self) -> None:
-        """A commit without rows, because no batch may follow: all that the watermark releases, and repair."""
-        if self.controllers.is_due(self.manifest):
+        """A commit without rows, because no batch may follow: all that the watermark releases, repair, and
+        files that `commit_every` holds back."""
+        if self.controllers.is_due(self.manifest) or self.publisher.files.drafts:
             self._commit_next(None, None)
 
     @property
@@ -234,12 +238,13 @@ class Engine:
             self._repair_all(done, passes)
             # 6. Sinks.
             with self._times.timed("sinks"):
-                self._write_outputs(passes, plan, done.all_reports, batch)
+                self._sinks.run(passes, plan, self.controllers.dropping.passing(plan), done.all_reports)
+                self.publisher.conclude(self._session, batch, ends=plan.settles or plan.flush)
             self._step("sunk", batch)
-            # 7. Telemetry, receipt and manifest.
+            # 7. and 8. Telemetry, receipt and manifest; files.
             with self._times.timed("commit"):
                 telemetry, receipt = self._commit(done, started)
-            self._step("committed", batch)
+            self._step("published", batch)
         finally:
             for one in passes:
                 one.release()
@@ -353,6 +358,7 @@ class Engine:
                 done.available = self._availabilities.of(
                     telemetry["offered"], done.rows, self.query, int(started * 1e6)
                 )
+            self._hold_back(done)
         done.latency = self.latency(done, self._clock())
         # Many passes without rows tell nothing about the batches to come.
         self.controllers.learn(done, busy_seconds, self._is_cold or done.plan.settles, self._times)
@@ -371,8 +377,11 @@ class Engine:
             kept_from = receipts.kept_from(done.plan.now_us, self.settings.retention)
             done.after = replace(done.after, receipts_from=kept_from)
         self._step("reported", done.batch)
+        done.after = replace(done.after, files=self.publisher.files)
         self.checkpoint.commit(done.after)
         self.manifest, self._change = done.after, FlowChange()
+        self._step("committed", done.batch)
+        self.publisher.publish(lambda: self._step("publishing", done.batch))
         telemetry["latency"] = to_plain(self.latency(done, self._clock()))
         if self.default_limits is not None:
             with self._times.timed("intake"):
@@ -385,6 +394,15 @@ class Engine:
             with self._times.timed("intake"):
                 self.sources.set(goal_loop.limits(self.manifest))
         return telemetry, receipt
+
+    def _hold_back(self, done: BatchDone) -> None:
+        """The latency of rows counts in the batch whose commit publishes them in all outputs."""
+        self._held_back += done.available
+        done.available = self._held_back
+        if self.publisher.holds_back:
+            done.available = [Availability(one.basis, 0) for one in self._held_back]
+        else:
+            self._held_back = []
 
     def _telemetry(self, done: BatchDone, started: float) -> Telemetry:
         """What is known of a batch before anything is learnt from it."""
@@ -455,7 +473,7 @@ class Engine:
             )
             if direct is not None and direct not in one.at_rest:
                 gaps = passing.before(direct, self.compiled.outputs[0])
-                one.write = partial(self._write_directly, one, plan, gaps)
+                one.write = partial(self._sinks.write_directly, one, plan, gaps)
         passes.append(one)
         self.jobs.next(", ".join(one.results) or "count rows")
         with self._times.timed("run"):
@@ -471,74 +489,20 @@ class Engine:
         newest = newest_seen(reports, self._operators) | observed_us
         return manifest_after(before, plan, reports, newest, self.compiled.clocks, self._operators)
 
-    def _write_outputs(
-        self, passes: list[Pass], plan: Plan, reports: list[TaskReport | MatchReport], batch: int
-    ) -> None:
-        passing = self.controllers.dropping.passing(plan)
-        for output in self.compiled.outputs:
-            written = any(one.write is not None for one in passes)
-            if sinks.may_skip(output, batch) and self._is_empty(output, reports):
-                if written:
-                    self.checkpoint.check()
-                    sinks.remove(self.compiled.spark, output, batch)
-                continue
-            self._step(f"sink {output.name}", batch)
-            if written:
-                continue
-            self.jobs.next(f"output {output.name}")
-            with writing(output.name, batch):
-                self._write_output(
-                    output, passes, plan, passing.before(self.compiled.feeding(output.node), output)
-                )
-
-    def _write_directly(self, one: Pass, plan: Plan, gaps: GapTable | None) -> None:
-        """Write the one output of the flow; this runs its operators."""
-        (output,) = self.compiled.outputs
-        with writing(output.name, plan.batch, runs_flow=True):
-            rows = one.rows(output, plan, gaps)
-            assert rows is not None
-            sinks.write(output, rows, plan.batch, self.checkpoint)
-
-    def _write_output(self, output: Output, passes: list[Pass], plan: Plan, gaps: GapTable | None) -> None:
-        folder = self._staging.linked.get(output.name) if gaps is None else None
-        files = self._staged(passes, output)
-        if files and folder is not None and linked_output.publish(files, folder, plan.batch, self.checkpoint):
-            return
-        frames = [f for one in passes if (f := one.rows(output, plan, gaps)) is not None]
-        if not frames:  # A commit without rows, and an output that no operator with state feeds.
-            return
-        rows = frames[0]
-        for more in frames[1:]:
-            rows = rows.unionAll(more)
-        sinks.write(output, rows, plan.batch, self.checkpoint)
-
-    def _staged(self, passes: list[Pass], output: Output) -> list[str]:
-        """The files with the rows of an output."""
-        operator = self.compiled.feeding(output.node)
-        return [file for one in passes for file in one.staged.get(operator, ())]
-
     def _output_rows(self, reports: list[TaskReport | MatchReport]) -> dict[str, int]:
         """Rows per output, if no step behind the operator can change their number."""
         rows = {}
         for output in self.compiled.outputs:
             operator = self.compiled.shown_by(output)
             if operator is not None and operator.reports and emits_every_row(output.node):
-                rows[output.name] = _emitted(operator.name, reports)
+                rows[output.name] = emitted(operator.name, reports)
         return rows
-
-    def _is_empty(self, output: Output, reports: list[TaskReport | MatchReport]) -> bool:
-        operator = self.compiled.shown_by(output)
-        return operator is not None and operator.reports and not _emitted(operator.name, reports)
 
     def _step(self, name: str, batch: int) -> None:
         self.on_step(name, batch)
 
     def _now_us(self) -> int:
         return int(self._clock() * 1_000_000)
-
-
-def _emitted(operator: str, reports: list[TaskReport | MatchReport]) -> int:
-    return sum(report.emitted for report in reports if report.operator == operator)
 
 
 def _load(telemetry: Telemetry) -> Metrics:

@@ -13,7 +13,6 @@ from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.graph_checks import renames_of
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.frames.drop_frames import refuse_rows_gone
-from tidegate.driver.io import sinks
 from tidegate.errors import StateError
 from tidegate.model.codec import to_json_values
 from tidegate.model.graph import OperatorTraits
@@ -50,13 +49,8 @@ def recovered(
     before = {} if stored is None else {"names": to_json_values(stored)}
     change = FlowChange.between(before, names, renames)
     _check_streams(change, checkpoint, 0)
-    # A plan without a manifest: the first batch was started, so files in the outputs may be its own.
     begun = checkpoint.plans.read(0)
-    if begun is None:
-        sinks.refuse_foreign_files(
-            compiled.spark, compiled.outputs, () if compiled.streaming else ("batch=0",)
-        )
-    else:
+    if begun is not None:
         # It will run under its plan, whose routing tables are valid for this number of partitions only.
         begun = change.names.plan(begun)
         check_flow(

@@ -53,8 +53,8 @@ class Staging:
     root: str = ""
     #: By operator that stages: how its files are written if an output is linked to them.
     kept_as: Mapping[str, Kept | None] = field(default_factory=dict)
-    #: The directory of each linked output.
-    linked: Mapping[str, str] = field(default_factory=dict)
+    #: Outputs that are made of staged files.
+    linked: frozenset[str] = frozenset()
     #: Operators whose results go straight on to the one that reads them; those in `kept_as` stage them too.
     piped: frozenset[str] = frozenset()
     #: The operator whose one output the action of a batch writes itself; None: there is none.
@@ -74,10 +74,10 @@ class Staging:
         pipes = {one.name for one in compiled.operators if one.pipes}
         piped = {name for name in pipes if readers[name] == 1} - (shown - can)
         staged = {name for name in can & shown if not readers[name] or name in piped}
-        kept_as, folders = _linked(compiled, staged)
-        direct = _direct(compiled, set(readers), folders)
+        kept_as, linked = _linked(compiled, staged)
+        direct = _direct(compiled, set(readers), linked)
         persisted = frozenset(name for name in pipes if readers[name] > 1)
-        return cls(root, kept_as, folders, frozenset(piped), direct, persisted, _early(compiled, piped))
+        return cls(root, kept_as, linked, frozenset(piped), direct, persisted, _early(compiled, piped))
 
 
 def _early(compiled: Compiled, piped: set[str]) -> dict[str, str]:
@@ -88,27 +88,28 @@ def _early(compiled: Compiled, piped: set[str]) -> dict[str, str]:
     return {name: reader for name, reader in feeding if name in piped and compiled.named(name).is_plain}
 
 
-def _direct(compiled: Compiled, read: set[str], folders: Mapping[str, str]) -> str | None:
+def _direct(compiled: Compiled, read: set[str], linked: frozenset[str]) -> str | None:
     """The operator whose output the action can write: the only one that no other reads, with one output."""
     last = [one for one in compiled.operators if one.reports and one.name not in read]
     if not compiled.streaming or len(last) != 1 or len(compiled.outputs) != 1 or not last[0].pipes:
         return None
     (output,) = compiled.outputs
-    writes_files = output.path is not None and output.name not in folders
-    return last[0].name if writes_files and compiled.shown_by(output) is last[0] else None
+    # A function may read its rows several times, or not at all; a table is appended to once.
+    by_spark = output.function is None and output.table is None and output.name not in linked
+    return last[0].name if by_spark and compiled.shown_by(output) is last[0] else None
 
 
-def _linked(compiled: Compiled, staged: set[str]) -> tuple[dict[str, Kept | None], dict[str, str]]:
-    """By staging operator, how files that stay are written; and the directory of each linked output."""
+def _linked(compiled: Compiled, staged: set[str]) -> tuple[dict[str, Kept | None], frozenset[str]]:
+    """By staging operator, how files that stay are written; and the linked outputs."""
     codec = linked_output.codec_of(compiled.spark)
     hiding = {one.name for one in compiled.operators if one.hides_columns}
-    folders = linked_output.linked_outputs(compiled, staged - hiding if codec is not None else ())
+    linked = linked_output.linked_outputs(compiled, staged - hiding if codec is not None else ())
     kept_as: dict[str, Kept | None] = dict.fromkeys(sorted(staged))
     for output in compiled.outputs:
         columns = linked_output.columns_of(compiled, output)
-        if output.name in folders and codec is not None and columns is not None:
+        if output.name in linked and codec is not None and columns is not None:
             kept_as[compiled.feeding(output.node)] = Kept(codec, columns)
-    return kept_as, folders
+    return kept_as, linked
 
 
 def can_stage(schema: T.StructType) -> bool:

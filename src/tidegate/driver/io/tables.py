@@ -25,16 +25,19 @@ def append(output: Output, frame: DataFrame, batch: int) -> None:
     if not spark.catalog.tableExists(table):
         _create(output, frame, batch)
     elif _has_batches(spark, table):
-        rows = frame.withColumn(BATCH, F.lit(batch).cast("long"))
+        rows = _with_batch(output, frame, batch)
         columns = spark.table(table).columns
         _check_columns(output, rows.columns, columns)
         # The session is the query's own clone. Without rows nothing is overwritten.
         spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
         rows.select(*columns).write.mode("overwrite").insertInto(table)
     else:
-        # Delta skips a write whose application and version it has seen.
-        exactly_once = {"txnAppId": f"tidegate-{output.name}", "txnVersion": str(batch)}
-        frame.write.options(**exactly_once, **output.options).mode("append").saveAsTable(table)
+        frame.write.options(**exactly_once(output, batch), **output.options).mode("append").saveAsTable(table)
+
+
+def exactly_once(output: Output, batch: int) -> dict[str, str]:
+    """Options by which Delta skips a write whose application and version it has seen."""
+    return {"txnAppId": f"tidegate-{output.name}", "txnVersion": str(batch)}
 
 
 def _create(output: Output, frame: DataFrame, batch: int) -> None:
@@ -44,12 +47,24 @@ def _create(output: Output, frame: DataFrame, batch: int) -> None:
     partitions = list(output.partition_by)
     if kind in _PARTITIONED:
         # Partition columns come last, and rows of a batch lie in one partition whatever else divides them.
-        rows = frame.withColumn(BATCH, F.lit(batch).cast("long"))
+        rows = _with_batch(output, frame, batch)
         writer = rows.write.format(kind).options(**output.options)
         partitions = [BATCH, *partitions]
     if partitions:
         writer = writer.partitionBy(*partitions)
     writer.mode("append").saveAsTable(str(output.table))
+
+
+def _with_batch(output: Output, frame: DataFrame, batch: int) -> DataFrame:
+    if BATCH in (name.lower() for name in frame.columns):
+        raise FlowError(
+            f"Output {output.name!r} has a column {BATCH!r}, which its table needs",
+            code="OUTPUT_TABLE_BATCH_COLUMN",
+            got=f"table {output.table}, columns {', '.join(frame.columns)}",
+            why="A replay replaces the rows of its batch by this column",
+            do=f"Rename yours: .with_column_renamed({BATCH!r}, 'number'), or write files",
+        )
+    return frame.withColumn(BATCH, F.lit(batch).cast("long"))
 
 
 def _has_batches(spark: SparkSession, table: str) -> bool:

@@ -54,11 +54,19 @@ def test_a_pair_is_on_time_up_to_the_goal_after_its_later_row() -> None:
     assert np.isnan(found.latency_seconds[0])
 
 
-def test_pairs_carry_the_batch_of_their_directory(tmp_path: Path) -> None:
-    for batch, orders in ((0, [3]), (12, [4, 5])):
-        folder = tmp_path / f"batch={batch}"
-        folder.mkdir()
-        pq.write_table(pa.table({"order_id": orders, "track_id": [9] * len(orders)}), folder / "a.parquet")
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("part-0000000000-00000.parquet", "part-0000000012-00000.parquet"),
+        ("batch=0/part-00001-a.parquet", "batch=12/part-00001-a.parquet"),
+    ],
+    ids=["ours", "Spark's"],
+)
+def test_pairs_carry_the_batch_in_the_name_of_their_file(tmp_path: Path, names: tuple[str, str]) -> None:
+    for name, orders in zip(names, ([3], [4, 5]), strict=True):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"order_id": orders, "track_id": [9] * len(orders)}), file)
     pairs = pairs_written(tmp_path)
     assert sorted(zip(pairs.left, pairs.right, pairs.batch, strict=True)) == [
         (3, 9, 0),
