@@ -5,7 +5,7 @@ that sinks can read them more than once. Staged files avoid both, because tasks 
 Only reports return through Spark, and no second reader can run a kernel again. A row of a match is staged
 once, with a list of its queries.
 
-If a flow has one output, of files, and they are not linked, nothing is staged: the action that runs the
+If a flow has one output that Spark writes, and it is not linked, nothing is staged: the action that runs the
 operators writes the output too, with whatever steps lie between.
 
 Staged files live until the sinks are done. They are in the folder of the segments and in no manifest, so
