@@ -245,7 +245,7 @@ def test_an_operator_that_is_another_one_needs_another_name(home: Home) -> None:
 
     home.more(2)
     home.run(*outputs("near", "1 second"))
-    with pytest.raises(tg.StateError, match=r"CHECKPOINT_FLOW_CHANGED.*Give near a new name=…: its state is"):
+    with pytest.raises(tg.StateError, match=r"CHECKPOINT_FLOW_CHANGED.*Give near a new name=…: it begins"):
         home.run(*outputs("near", "2 seconds"))
     home.more(2)
     home.run(*outputs("wide", "2 seconds"))

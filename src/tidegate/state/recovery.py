@@ -50,7 +50,7 @@ def check_flow(stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
     before, now = (flow.get("operators", {}) for flow in (old, new))
     names = sorted(one for one in {*before, *now} if before.get(one) != now.get(one))
     alone = names and {**old, "operators": {}} == {**new, "operators": {}}
-    renamed = f"Give {' and '.join(names)} a new name=…: its state is dropped, it begins empty, and all else"
+    renamed = f"Give {' and '.join(names)} a new name=…: it begins empty, and all else"
     raise StateError(
         "The checkpoint was written by a different flow",
         code="CHECKPOINT_FLOW_CHANGED",
