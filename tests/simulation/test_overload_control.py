@@ -82,8 +82,10 @@ def play(policy: JoinPolicyName, rates: list[int], join: PlainJoin | None = None
         first = len(engine.reports)
         previous = engine.manifest
         skipping = decide(settings, previous, engine.operators)
-        engine.run(rows, now_us=int(now * SECOND), skipping=skipping)
-        reports = [_at_our_speed(report) for report in engine.reports[first:]]
+        kept = _let_in(rows, skipping["join1"].keep_share, random)
+        engine.run(kept, now_us=int(now * SECOND), skipping=skipping)
+        dropped = tuple(len(rows[stream]) - len(kept[stream]) for stream in "ab")
+        reports = [_counting(_at_our_speed(report), dropped) for report in engine.reports[first:]]
         seconds = FIXED_SECONDS + sum(report.seconds.cpu for report in reports)
         plan = Plan(engine.manifest.batch, int(now * SECOND), LateRows({}), {}, {}, shed=ShedPlan(skipping))
         ran = Ran(reports, (), {}, seconds, cold=False)
@@ -100,6 +102,21 @@ def play(policy: JoinPolicyName, rates: list[int], join: PlainJoin | None = None
         before, now = now, now + max(1.0, seconds)
     engine.close()
     return beats
+
+
+def _let_in(
+    rows: dict[str, list[Row]], share: float, random: np.random.Generator
+) -> dict[str, list[Row]]:
+    """The rows that a random drop in front of the join leaves, which Spark does otherwise."""
+    if share >= 1:
+        return rows
+    return {stream: [row for row in some if random.random() < share] for stream, some in rows.items()}
+
+
+def _counting(report: TaskReport, dropped: tuple[int, ...]) -> TaskReport:
+    """The report with the rows that were dropped in front of the join."""
+    left, right = (offered + lost for offered, lost in zip(report.rows.offered, dropped, strict=True))
+    return replace(report, rows=replace(report.rows, offered=(left, right), dropped=(dropped[0], dropped[1])))
 
 
 def _at_our_speed(report: TaskReport) -> TaskReport:

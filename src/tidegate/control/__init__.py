@@ -13,6 +13,7 @@ batch: to plan it, and to learn from it.
     identity/          what a change of the flow between two runs means for the state
     planning.py        the plan of a batch; outcome.py: the manifest after it
     batch_size.py      how much of its sources a batch takes without a goal
+    small_batches.py   whether one task runs all instances
     watermarks.py      how far event time has come
     latency.py         how long rows took from their availability to the publishing of their batch
     merging.py         which stored pieces become one
