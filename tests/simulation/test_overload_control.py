@@ -104,9 +104,7 @@ def play(policy: JoinPolicyName, rates: list[int], join: PlainJoin | None = None
     return beats
 
 
-def _let_in(
-    rows: dict[str, list[Row]], share: float, random: np.random.Generator
-) -> dict[str, list[Row]]:
+def _let_in(rows: dict[str, list[Row]], share: float, random: np.random.Generator) -> dict[str, list[Row]]:
     """The rows that a random drop in front of the join leaves, which Spark does otherwise."""
     if share >= 1:
         return rows
