@@ -85,8 +85,8 @@ class FrontDrop:
     def of(self, frame: DataFrame, read: Collection[str] | None = None) -> DataFrame:
         """The rows that are left. `read`: the columns of the frame that the reader needs; None: all."""
         lost = self.dropped if self.draw is None else f"({self.dropped} AND {self.draw.loses(frame, read)})"
-        rows = F.count_if(F.expr(lost)).alias(ROWS)
-        seen = F.max(F.when(F.expr(self.usable), F.col(TIME))).alias(SEEN)
+        rows = F.expr(f"count_if({lost}) AS {ROWS}")
+        seen = F.expr(f"max(CASE WHEN {self.usable} THEN {TIME} END) AS {SEEN}")
         return frame.observe(self.counted_as, rows, seen).where(f"NOT coalesce({lost}, false)")
 
 
@@ -200,7 +200,7 @@ class StreamRows:
         plans = {place: _plan_at(place, entry, bases) for place in entry.timed}
         rows = frame_of(self._on_top(entry, plans), self.session)
         if entry.counted_as is not None:
-            rows = rows.observe(entry.counted_as, F.count(F.lit(1)).alias(ROWS))
+            rows = rows.observe(entry.counted_as, F.expr(f"count(1) AS {ROWS}"))
             names.append(entry.counted_as)
         for front in fronts:
             rows = front.of(rows) if front.behind else rows
@@ -242,12 +242,13 @@ class StreamRows:
         names = []
         name, available = stream_count(stream), available_count(stream)
         if stream in self._compiled.observed and not self.observes(name):
-            usable = F.expr(self.usable(stream))
+            usable = self.usable(stream)
+            # Text is one call into Java; of columns each function is several.
             frame = frame.observe(
                 name,
-                F.count(F.lit(1)).alias(OFFERED),
-                F.count_if(~usable).alias(REJECTED),
-                F.max(F.when(usable, F.col(TIME))).alias(SEEN),
+                F.expr(f"count(1) AS {OFFERED}"),
+                F.expr(f"count_if(NOT ({usable})) AS {REJECTED}"),
+                F.expr(f"max(CASE WHEN {usable} THEN {TIME} END) AS {SEEN}"),
             )
             names.append(name)
         if self._compiled.sources[stream].available_at is not None and not self.observes(available):
