@@ -55,12 +55,18 @@ def ran(spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch, togeth
 
 def stages_of(spark: SparkSession, query: str, batch: int) -> int:
     """The stages of the action of a batch."""
+    mine = [count for text, count in jobs_of(spark, query, batch) if text == "near, counts, most"]
+    assert len(mine) == 1
+    return mine[0]
+
+
+def jobs_of(spark: SparkSession, query: str, batch: int) -> list[tuple[str, int]]:
+    """What the jobs of a batch do, with their stages."""
     jobs: Any = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
     found = [jobs.apply(number) for number in range(jobs.size())]
     texts = [(str(job.description().getOrElse(None)), int(job.stageIds().size())) for job in found]
-    mine = [count for text, count in texts if text == f"{query} batch {batch}: near, counts, most"]
-    assert len(mine) == 1, texts
-    return mine[0]
+    begin = f"{query} batch {batch}: "
+    return [(text.removeprefix(begin), count) for text, count in texts if text.startswith(begin)]
 
 
 def test_a_flow_of_three_operators_runs_in_one_stage_with_the_same_results(
@@ -74,3 +80,19 @@ def test_a_flow_of_three_operators_runs_in_one_stage_with_the_same_results(
     pd.testing.assert_frame_equal(together["receipts"], shuffled["receipts"])
     assert together["stages"] == [1] * (FILES - 1)
     assert min(shuffled["stages"]) > 1
+
+
+@pytest.mark.parametrize("columns", [("k", "v", "w"), ("k", "later")])
+def test_a_batch_with_one_output_takes_one_job_wherever_that_goes(
+    spark: SparkSession, tmp_path: Path, columns: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_batches, "RUN_SECONDS_MAX", 1e9)
+    add_files(tmp_path / "in", [a_file(number) for number in range(FILES)])
+    rows = a_stream(spark, tmp_path / "in")
+    asked, given = rows.filter("v % 3 = 0"), rows.filter("v % 3 = 1").with_column_renamed("v", "w")
+    pairs = asked.join(given, on="k", within="1 second", name="near").with_column("later", F.expr("v + w"))
+    out = pairs.select(*columns).write_to("noop", name="out")
+    name = f"one job of {len(columns)}"
+    query = tg.start(out, name=name, checkpoint=str(tmp_path / "ck"), available_now=True)
+    assert query.await_termination(PATIENCE_SECONDS)
+    assert [jobs_of(spark, name, batch) for batch in range(1, FILES)] == [[("near", 1)]] * (FILES - 1)
