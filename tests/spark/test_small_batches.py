@@ -64,7 +64,8 @@ def jobs_of(spark: SparkSession, query: str, batch: int) -> list[tuple[str, int]
     """What the jobs of a batch do, with their stages."""
     jobs: Any = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
     found = [jobs.apply(number) for number in range(jobs.size())]
-    texts = [(str(job.description().getOrElse(None)), int(job.stageIds().size())) for job in found]
+    named = [job for job in found if job.description().isDefined()]
+    texts = [(str(job.description().get()), int(job.stageIds().size())) for job in named]
     begin = f"{query} batch {batch}: "
     return [(text.removeprefix(begin), count) for text, count in texts if text.startswith(begin)]
 
@@ -96,3 +97,23 @@ def test_a_batch_with_one_output_takes_one_job_wherever_that_goes(
     query = tg.start(out, name=name, checkpoint=str(tmp_path / "ck"), available_now=True)
     assert query.await_termination(PATIENCE_SECONDS)
     assert [jobs_of(spark, name, batch) for batch in range(1, FILES)] == [[("near", 1)]] * (FILES - 1)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_operators_behind_one_without_rows_run_all_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    """Spark sees that nothing passes the filter, and would run no task for what lies behind it."""
+    monkeypatch.setattr(small_batches, "RUN_SECONDS_MAX", 1e9 if together else -1.0)
+    add_files(tmp_path / "in", [a_file(number) for number in range(FILES)])
+    rows = a_stream(spark, tmp_path / "in")
+    asked, given = rows.filter("v % 3 = 0"), rows.filter("v % 3 = 1").with_column_renamed("v", "w")
+    pairs = asked.join(given, on="k", within="1 second", name="near")
+    counts = pairs.filter("false").window("5 seconds", by="k", name="counts").agg(n=F.count("w"))
+    more = rows.filter("false").join(counts, on="k", within="10 seconds", how="full", name="more")
+    none, near = Sink(), Sink()
+    outputs = more.write_to(none, name="none"), pairs.select("k", "v", "w").write_to(near, name="near")
+    query = tg.start(*outputs, checkpoint=str(tmp_path / "ck"), available_now=True, partitions=4)
+    assert query.await_termination(PATIENCE_SECONDS)
+    assert not none.rows
+    assert len(near.rows) > 100

@@ -18,7 +18,7 @@ from tidegate.api.listeners import notify
 from tidegate.control import batch_size
 from tidegate.control.goal import goal_loop
 from tidegate.driver.compile.compiled import Compiled
-from tidegate.driver.engine.engine import BATCH_BYTES, CONF, Engine
+from tidegate.driver.engine.engine import BATCH_BYTES, CONF, EXCLUDED_RULES, Engine
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.failures import failure_of
 from tidegate.driver.io.default_limits import DefaultLimits
@@ -98,9 +98,11 @@ def _configure_once(spark: SparkSession, configured: set[str], keeps_state: bool
 
 
 def _wanted(spark: SparkSession) -> dict[str, str]:
-    """The engine's settings. A bound on the bytes of Arrow batches that the user set is kept."""
+    """The engine's settings. The user's bound on the bytes of Arrow batches and excluded rules are kept."""
     bounded = spark.conf.get(BATCH_BYTES, None) is not None
-    return {name: value for name, value in CONF.items() if name != BATCH_BYTES or not bounded}
+    wanted = {name: value for name, value in CONF.items() if name != BATCH_BYTES or not bounded}
+    excluded = spark.conf.get(EXCLUDED_RULES, None)
+    return {**wanted, EXCLUDED_RULES: f"{excluded},{CONF[EXCLUDED_RULES]}"} if excluded else wanted
 
 
 def run_stream(

@@ -70,6 +70,7 @@ from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.spark_log import commit_of, reads_nothing_new, refuse_other, unfinished_settling
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
 #: Session settings of the engine's queries. They are set on the clone of the session that Spark makes for a
 #: streaming query, so the user's session does not change.
 CONF = {
@@ -83,6 +84,8 @@ CONF = {
     # Output is read back at once and dropped, so compression would cost more than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.inMemoryColumnarStorage.batchSize": "65536",
+    # Behind a filter that no row can pass, this rule would take away the operators in front of it.
+    EXCLUDED_RULES: "org.apache.spark.sql.catalyst.optimizer.PruneFilters",
     # The engine runs the plans of the streams itself, as ordinary batches (`frames/query_input.py`).
     "spark.sql.streaming.unsupportedOperationCheck": "false",
 }

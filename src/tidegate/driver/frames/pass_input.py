@@ -73,6 +73,11 @@ class PassInput:
             self.partials[reader.name] = results
         return results
 
+    def reads(self, entry: Entry) -> bool:
+        """Whether new rows of a reader come. They have a task of Spark for certain; results of an operator do
+        not: where Spark finds that there are none, it runs no task but for markers."""
+        return self.batch is not None and not self.batch.is_empty(entry)
+
     def port(self, entry: Entry, fronts: Sequence[FrontDrop] = ()) -> DataFrame | None:
         """Rows that enter an operator in its own layout; None if there are no new ones."""
         return None if self.batch is None else self.batch.new(entry, fronts)

@@ -115,7 +115,7 @@ class StreamRows:
 
     def new(self, entry: Entry, fronts: Sequence[FrontDrop] = ()) -> DataFrame | None:
         """The rows of a reader; None if its streams have none. `fronts`: what it drops, and counts."""
-        return None if self._is_empty(entry) else self.entry(entry, fronts)
+        return None if self.is_empty(entry) else self.entry(entry, fronts)
 
     def entry(self, entry: Entry, fronts: Sequence[FrontDrop] = (), behind: Step | None = None) -> DataFrame:
         """The same; a frame without rows if its streams have none.
@@ -142,7 +142,7 @@ class StreamRows:
 
     def scanned(self, entry: Entry) -> DataFrame | None:
         """The rows of a reader, uncounted, before there is a plan."""
-        if self._is_empty(entry):
+        if self.is_empty(entry):
             return None
         plans = {place: analyzed(self._read(place, entry)) for place in entry.timed}
         return bounded(frame_of(self._on_top(entry, plans), self.session))
@@ -183,7 +183,8 @@ class StreamRows:
             return usable
         return f"{usable} AND {TIME} <= {data(self._plan.now_us + source.max_ahead_us, 'bigint')}"
 
-    def _is_empty(self, entry: Entry) -> bool:
+    def is_empty(self, entry: Entry) -> bool:
+        """Whether the streams of a reader have no new rows."""
         return not any(map(self.has_rows, entry.streams))
 
     def _made(self, entry: Entry, fronts: Sequence[FrontDrop], behind: Step | None) -> DataFrame:

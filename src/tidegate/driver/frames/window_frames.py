@@ -69,7 +69,7 @@ def routed_partials(
     shape, cache = (work.layout.operator, kind), rows.cache
     placed = made.select("*", *cache.get(("codes", *shape), lambda: _codes(made, window)))
     instances = work.state.routing.instances
-    if not rows.one_task:
+    if not rows.one_task or window.tap is None or not rows.reads(window.tap.entry):
         placed = placed.unionByName(
             cache.get(("markers", *shape, instances), lambda: _markers(placed, instances))
         )

@@ -196,7 +196,7 @@ class JoinOperator(Operator):
             frames.append(entered)
             if front is not None:
                 rows.dropped[self.name, side] = [front.counted_as]
-        known = rows.one_task and self.candidates is None
+        known = rows.one_task and self.candidates is None and any(map(rows.reads, self.entries))
         if not (frames and (known or (rows.one_reader and not rows.again))):
             key, lanes = ("markers", self.name, instances), self.inputs[LEFT].lanes
             frames.append(rows.cache.get(key, lambda: _markers(rows.spark, lanes, instances)))
