@@ -22,6 +22,7 @@ from tidegate.driver.engine.engine import BATCH_BYTES, CONF, Engine
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.failures import failure_of
 from tidegate.driver.io.default_limits import DefaultLimits
+from tidegate.driver.io.heartbeat import Heartbeat
 from tidegate.driver.io.read_limits import ReadLimits, before_the_first_batch
 from tidegate.driver.java_process import is_lost, unless_lost
 from tidegate.driver.quiet_logs import QuietLogs, mark_jobs, own_thread
@@ -35,6 +36,8 @@ from tidegate.observe.telemetry import Telemetry
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.store.local import LocalStore
 
+#: Seconds between two looks at the heartbeat.
+_BEAT_SECONDS = 1
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
@@ -134,6 +137,7 @@ def run_stream(
             query._runs(engine, inner)
             with before_the_first_batch(inner._jsq, compiled.spark):
                 run.quiet.hide_run(inner.id, inner.runId)
+                run.heartbeat = Heartbeat(inner._jsq, compiled.spark, checkpoint.spark_log.beats())
                 engine.query = inner._jsq
                 known = engine.manifest
                 if settings.goal is not None:
@@ -165,6 +169,7 @@ class _Run:
 
     engine: Engine
     log: QueryLog
+    heartbeat: Heartbeat
 
     def __init__(
         self,
@@ -216,7 +221,8 @@ class _Run:
         try:
             assert self.query._inner is not None
             with own_thread():
-                self.query._inner.awaitTermination()
+                while not self.query._inner.awaitTermination(_BEAT_SECONDS):
+                    self.heartbeat.keep_going()
         except Exception as error:
             ended = self._ended_by(error)
         self.begun.set()

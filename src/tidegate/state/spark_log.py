@@ -55,6 +55,18 @@ class SparkLog:
         names = (path.rpartition("/")[2] for path in self._store.list(DONE_FOLDER))
         return max((int(name) for name in names if name.isdecimal()), default=-1)
 
+    def beats(self) -> int:
+        """The heartbeat of the newest batch in the log; 0 if there is none."""
+        numbers = [path.rpartition("/")[2] for path in self._store.list(FOLDER)]
+        newest = max((int(name) for name in numbers if name.isdecimal()), default=None)
+        if newest is None:
+            return 0
+        lines = self._store.read(f"{FOLDER}/{newest}").split(b"\n")
+        name = HEARTBEAT.encode() + b":"
+        named = [line.removeprefix(name) for line in lines if line.startswith(name)]
+        found = (named or lines)[-1]
+        return int(found) if found.isdigit() else 0
+
     def knows_names(self, number: int) -> bool:
         """Whether Spark knows the sources of this batch by name, not by position."""
         try:
