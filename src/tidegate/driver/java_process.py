@@ -11,8 +11,8 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 
-#: A connection breaks a moment before the process has ended.
-_DYING_SECONDS = 2.0
+#: A connection breaks, and none is made, a moment before the process has ended.
+_DYING_SECONDS = 5.0
 _CONNECT_SECONDS = 1.0
 
 
@@ -23,7 +23,7 @@ def is_lost(error: BaseException | None = None) -> bool:
         return False
     process = getattr(gateway, "proc", None)
     if process is not None:
-        broken = isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
+        broken = isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError)
         try:
             process.wait(_DYING_SECONDS if broken else 0)
         except subprocess.TimeoutExpired:

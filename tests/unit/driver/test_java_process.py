@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -33,9 +34,20 @@ def test_without_a_session_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_process_that_has_ended_is_lost(process: subprocess.Popen[bytes]) -> None:
     assert not is_lost(ValueError())
     process.kill()
-    # The connection breaks before the process is gone.
-    assert is_lost(Py4JNetworkError("Answer from Java side is empty"))
+    process.wait()
     assert is_lost()
+
+
+@pytest.mark.parametrize(
+    "error", [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError()]
+)
+def test_a_process_whose_connections_break_is_waited_for(
+    process: subprocess.Popen[bytes], error: Exception
+) -> None:
+    dying = threading.Timer(0.3, process.kill)
+    dying.start()
+    assert is_lost(error)
+    dying.join()
 
 
 def test_a_process_that_started_python_is_known_by_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
