@@ -18,6 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
+from tidegate.driver import java_process
 from tidegate.errors import BatchFailed, TidegateError
 from tidegate.worker.runtime.task_errors import carried_in, in_one_line, own_place, shortened
 
@@ -185,6 +186,9 @@ def _in_batch(message: str, batch: int, operator: str | None) -> str:
 
 
 def _classified(error: Exception, batch: int, output: str | None, stream_of: StreamOf) -> TidegateError:
+    if java_process.is_lost(error):
+        # Whatever was running fails in its own way.
+        return _made(batch, "Spark's Java process has ended", error, _NEW_JAVA, code="JAVA_PROCESS_LOST")
     if isinstance(error, Py4JError | PySparkException):
         return _of_spark(error, batch, output)
     if (
@@ -206,6 +210,10 @@ def _classified(error: Exception, batch: int, output: str | None, stream_of: Str
     return _made(batch, "Tidegate has a fault", error, _REPORT, code="INTERNAL_ERROR")
 
 
+_NEW_JAVA = (
+    "If the system killed it because memory ran out (its log says so), give it less to do or more memory "
+    "(spark.driver.memory). Run the program anew"
+)
 _UNREACHABLE = "the checkpoint cannot be read or written"
 _REPORT = "Report it with the traceback in `__cause__`; a start with the same checkpoint runs the batch again"
 

@@ -30,6 +30,7 @@ from py4j.protocol import Py4JError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from tidegate.driver.java_process import unless_lost
 from tidegate.errors import TidegateError
 
 #: The local property that marks our jobs; Spark passes what begins with `mdc.` on to the threads of tasks.
@@ -153,7 +154,8 @@ class QuietLogs:
 
     def __exit__(self, *_: object) -> None:
         self._own.close()
-        mark_jobs(self._spark, None)
+        with unless_lost():
+            mark_jobs(self._spark, None)
         self.close()
 
 

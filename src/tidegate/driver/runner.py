@@ -22,11 +22,13 @@ from tidegate.driver.engine.engine import BATCH_BYTES, CONF, EXCLUDED_RULES, Eng
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.failures import failure_of
 from tidegate.driver.io.default_limits import DefaultLimits
+from tidegate.driver.io.heartbeat import Heartbeat
 from tidegate.driver.io.read_limits import ReadLimits, before_the_first_batch
+from tidegate.driver.java_process import is_lost, unless_lost
 from tidegate.driver.quiet_logs import QuietLogs, mark_jobs, own_thread
 from tidegate.driver.spark_conf import LOCAL_CONF, STREAM_CONF
 from tidegate.driver.streaming_query import StreamingQuery
-from tidegate.errors import StateError
+from tidegate.errors import StateError, TidegateError
 from tidegate.model.json_values import Metrics
 from tidegate.model.receipts import kept_lines
 from tidegate.observe.logs.query_log import QueryLog
@@ -34,6 +36,8 @@ from tidegate.observe.telemetry import Telemetry
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.store.local import LocalStore
 
+#: Seconds between two looks at the heartbeat.
+_BEAT_SECONDS = 1
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
@@ -75,11 +79,12 @@ def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
             spark.conf.set(name, value)
         yield
     finally:
-        for name, before in kept.items():
-            if before is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, before)
+        with unless_lost():
+            for name, before in kept.items():
+                if before is None:
+                    spark.conf.unset(name)
+                else:
+                    spark.conf.set(name, before)
 
 
 def _configure_once(spark: SparkSession, configured: set[str], keeps_state: bool) -> None:
@@ -131,8 +136,10 @@ def run_stream(
         with _settings(compiled.spark, STREAM_CONF | local):
             run.quiet.open()
             inner = writer.start()
+            query._runs(engine, inner)
             with before_the_first_batch(inner._jsq, compiled.spark):
                 run.quiet.hide_run(inner.id, inner.runId)
+                run.heartbeat = Heartbeat(inner._jsq, compiled.spark, checkpoint.spark_log.beats())
                 engine.query = inner._jsq
                 known = engine.manifest
                 if settings.goal is not None:
@@ -141,8 +148,6 @@ def run_stream(
                 else:
                     factor = batch_size.factor(known.control)
                     engine.default_limits = DefaultLimits(inner._jsq, compiled.spark, leaves, factor)
-            query._engine = engine
-            query._inner = inner
             notify("start", query)
             run.report_early()
             run.ready.set()
@@ -150,11 +155,13 @@ def run_stream(
             if bounded:
                 # Spark reads the settings in its own thread, after `start` has returned.
                 run.begun.wait()
-    except BaseException:
-        if query._inner is not None:
-            query._inner.stop()
-        run.quiet.close()
-        checkpoint.close()
+    except BaseException as error:
+        with ExitStack() as end:
+            end.callback(checkpoint.close)
+            end.callback(run.quiet.close)
+            end.callback(query._stop_inner)
+        if isinstance(error, Exception) and not isinstance(error, TidegateError) and is_lost(error):
+            raise failure_of(error, 0) from error
         raise
     return query
 
@@ -164,6 +171,7 @@ class _Run:
 
     engine: Engine
     log: QueryLog
+    heartbeat: Heartbeat
 
     def __init__(
         self,
@@ -215,7 +223,8 @@ class _Run:
         try:
             assert self.query._inner is not None
             with own_thread():
-                self.query._inner.awaitTermination()
+                while not self.query._inner.awaitTermination(_BEAT_SECONDS):
+                    self.heartbeat.keep_going()
         except Exception as error:
             ended = self._ended_by(error)
         self.begun.set()
@@ -225,6 +234,7 @@ class _Run:
                     self._finish()
         except Exception as error:
             ended = self._ended_by(error)
+        self.query._let_batch_end()
         # In reverse order; each of them whatever becomes of the others, or the lock would stay taken.
         with ExitStack() as end:
             end.callback(self.query._end, ended)
@@ -237,7 +247,7 @@ class _Run:
         """Why the query failed; None if it was stopped."""
         if self._failure:
             return self._failure[0]
-        if self.query._stopping.is_set():
+        if self.query._stopping.is_set() and not is_lost(error):
             return None
         # Outside of our part: a source that cannot be listed, an offset log that is damaged.
         batch = self.engine.manifest.batch + 1

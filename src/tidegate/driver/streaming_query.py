@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery as SparkQuery
@@ -18,6 +17,7 @@ from tidegate.api.listeners import notify
 from tidegate.control.balance.balancing import check
 from tidegate.driver.engine.engine import Engine
 from tidegate.driver.engine.settings import positive
+from tidegate.driver.java_process import is_lost, unless_lost
 from tidegate.errors import BatchFailed, FlowError
 from tidegate.model.json_values import Json
 from tidegate.model.progress import Progress
@@ -57,6 +57,8 @@ class StreamingQuery:
         self._failure: BaseException | None = None
         self._inner: SparkQuery | None = None
         self._engine: Engine | None = None
+        #: Kept, because Spark's answers are calls into Java.
+        self._identity = QueryIdentity(name)
         #: Held while a batch runs.
         self._in_batch = threading.Lock()
         self._stopping = threading.Event()
@@ -75,7 +77,7 @@ class StreamingQuery:
         >>> len(query.id)
         36
         """
-        return None if self._inner is None else str(self._inner.id)
+        return self._identity.query_id
 
     @property
     def run_id(self) -> str | None:
@@ -84,7 +86,7 @@ class StreamingQuery:
         >>> query.run_id == query.id
         False
         """
-        return None if self._inner is None else str(self._inner.runId)
+        return self._identity.run_id
 
     @property
     def name(self) -> str | None:
@@ -188,7 +190,8 @@ class StreamingQuery:
         """
         if self._inner is not None and self.is_active:
             paused = {} if self._resumed.is_set() else {"message": "Paused"}
-            return {**self._inner.status, **paused}
+            with unless_lost():
+                return {**self._inner.status, **paused}
         message = "Stopped" if self._failure is None else f"Terminated with exception: {self._failure}"
         return {"message": message, "isDataAvailable": False, "isTriggerActive": False}
 
@@ -202,7 +205,12 @@ class StreamingQuery:
         if self._inner is None:
             print("A run over batch inputs has no streaming plan.")
         else:
-            self._inner.explain(extended)
+            try:
+                self._inner.explain(extended)
+            except Exception as error:
+                if not is_lost(error):
+                    raise
+                print("Spark's Java process has ended, and the plan with it.")
 
     def exception(self) -> BaseException | None:
         """Why the query failed; None if it did not.
@@ -234,8 +242,7 @@ class StreamingQuery:
         """
         # 1. While no trigger is active, sources are asked again before the next batch begins. 2. So they are
         # behind a batch that runs now. 3. Otherwise they may just have been asked, and count one batch later.
-        inner = self._inner
-        active = inner is not None and bool(inner.status["isTriggerActive"])
+        active = bool(self.status["isTriggerActive"])
         with self._changed:
             asked_between = active and self._begun == self._finished
             wanted = self._begun + (2 if asked_between else 1)
@@ -339,7 +346,7 @@ class StreamingQuery:
         >>> query.is_active
         False
         """
-        if self._inner is None:
+        if self._inner is None or not self.is_active:
             return
         deadline = None if timeout is None else time.monotonic() + timeout
         if repair:
@@ -348,7 +355,7 @@ class StreamingQuery:
         # Spark stops by cancelling running jobs, so a running batch stops Spark itself when it is done.
         if self._in_batch.acquire(blocking=False):
             try:
-                self._inner.stop()
+                self._stop_inner()
             finally:
                 self._in_batch.release()
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -408,15 +415,28 @@ class StreamingQuery:
         inner = self._inner
         if inner is None:
             return
-        threading.Thread(target=inner.stop, name="tidegate-stop", daemon=True).start()
+        threading.Thread(target=self._stop_inner, name="tidegate-stop", daemon=True).start()
         deadline = time.monotonic() + _STOP_SECONDS_MAX
-        while inner.isActive and time.monotonic() < deadline:
-            time.sleep(0.01)
+        with unless_lost():
+            while inner.isActive and time.monotonic() < deadline:
+                time.sleep(0.01)
 
-    @cached_property
-    def _identity(self) -> QueryIdentity:
-        """Asked once, because Spark's answers are calls into Java."""
-        return QueryIdentity(self.name, self.id, self.run_id)
+    def _stop_inner(self) -> None:
+        if self._inner is not None:
+            with unless_lost():
+                self._inner.stop()
+
+    def _let_batch_end(self) -> None:
+        """After the end of Spark's query: no batch begins. One still runs if Java was lost under it; it gets
+        a while to notice, because another run may follow."""
+        self._stopping.set()
+        if self._in_batch.acquire(timeout=_STOP_SECONDS_MAX):
+            self._in_batch.release()
+
+    def _runs(self, engine: Engine, inner: SparkQuery) -> None:
+        """Spark's query has begun."""
+        self._engine, self._inner = engine, inner
+        self._identity = QueryIdentity(self._name, str(inner.id), str(inner.runId))
 
     def _batch_began(self) -> None:
         """Spark has asked the sources and brings a batch."""

@@ -23,7 +23,7 @@ from tidegate.state.manifest_log import ManifestLog
 from tidegate.state.plan_log import PlanLog
 from tidegate.state.receipt_log import ReceiptLog
 from tidegate.state.recovery import check_flow, drop_unreferenced, sweep, sweep_behind
-from tidegate.state.spark_log import SparkLog, refuse_other
+from tidegate.state.spark_log import SparkLog, refuse_lost, refuse_other
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.sealed import seal, unseal
 from tidegate.state.store.store import Store, open_store
@@ -118,14 +118,15 @@ class Checkpoint:
         """The state to go on from; None for a new query.
 
         1. Make sure that no other run is active. 2. Load the newest manifest, or fail: never an older one.
-        3. Make sure that Spark's log has the batch that the manifest has. 4. Delete what failed attempts left
-        behind; safe only because no task of ours is running yet.
+        3. Make sure that Spark's log has the batch that the manifest has, and has done none with rows after
+        it. 4. Delete what failed attempts left behind; safe only because no task of ours is running yet.
         """
         self._held().check()
         self._current = self.manifests.load_latest()
         if self._current is not None:
             taken = self._current.spark_batch
             refuse_other(taken, self.spark_log.batch(taken.number))
+        refuse_lost(self.spark_log, self._current)
         sweep(self.store, self._current)
         self.receipts.tidy()
         return self._current

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -32,7 +33,7 @@ class Holder:
         """The holder that was written; None for bytes that are none, such as a half-written file."""
         try:
             return decode(cls, data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
 
@@ -44,8 +45,9 @@ def in_use(url: str, holder: Holder | None) -> CheckpointInUse:
     if holder is None:
         who = "a lock that is gone or cannot be read"
     else:
-        since = datetime.fromtimestamp(holder.since, UTC).isoformat(timespec="seconds")
-        who = f"held by {holder.owner}, pid {holder.pid} on {holder.host}, since {since}"
+        who = f"held by {holder.owner}, pid {holder.pid} on {holder.host}"
+        with suppress(ValueError, OverflowError, OSError):  # a damaged lock may say anything
+            who += f", since {datetime.fromtimestamp(holder.since, UTC).isoformat(timespec='seconds')}"
     return CheckpointInUse(
         f"Another run uses this checkpoint: {url}",
         code="CHECKPOINT_IN_USE",

@@ -25,6 +25,8 @@ from tidegate.state.store.local import LocalStore
 from tidegate.state.store.store import Store
 
 PATH = "lock"
+#: More bytes than a holder has.
+_BYTES_MAX = 65536
 
 
 class Lock(Protocol):
@@ -79,7 +81,7 @@ class FileLock:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise in_use(self._url, Holder.from_bytes(os.pread(file, 65536, 0))) from None
+            raise in_use(self._url, Holder.from_bytes(os.pread(file, _BYTES_MAX, 0))) from None
         # Only after the lock is ours may its file say so.
         os.ftruncate(file, 0)
         os.write(file, self._says)
@@ -88,7 +90,7 @@ class FileLock:
         """Two calls of the kernel, and no disk."""
         try:
             named = os.stat(self._path)
-        except FileNotFoundError:
+        except OSError:
             raise in_use(self._url, None) from None
         if self._file is None or not os.path.samestat(named, os.fstat(self._file)):
             raise in_use(self._url, self._holder())
@@ -97,8 +99,11 @@ class FileLock:
             raise in_use(self._url, self._holder())
 
     def _holder(self) -> Holder | None:
-        with open(self._path, "rb") as file:
-            return Holder.from_bytes(file.read())
+        try:
+            with open(self._path, "rb") as file:
+                return Holder.from_bytes(file.read(_BYTES_MAX))
+        except OSError:
+            return None
 
     def release(self) -> None:
         if self._file is not None:

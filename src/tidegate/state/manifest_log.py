@@ -131,6 +131,17 @@ FOLDER = "manifests"
 KIND = "manifest"
 
 
+def _unfit(wanted: int, batch: int, got: str) -> StateError:
+    return StateError(
+        f"Manifest {wanted} cannot be loaded because one that it builds on does not fit: "
+        f"{batch_path(FOLDER, batch)}",
+        code="CHECKPOINT_FILE_DAMAGED",
+        got=got,
+        why="Continuing from it could lose or repeat results",
+        do="Restore the file from a backup, or start with a new checkpoint",
+    )
+
+
 class ManifestLog:
     """The manifests of one checkpoint; of two writers of one batch, one succeeds."""
 
@@ -174,10 +185,18 @@ class ManifestLog:
         """The manifest of one batch, put together from its chain."""
         links = [self._read(batch, wanted=batch)]
         while (base := links[-1].base) is not None:
+            at = links[-1].manifest.batch
+            if not 0 <= base < at:
+                raise _unfit(batch, at, f"it builds on batch {base}, which is not before it")
             links.append(self._read(base, wanted=batch))
         manifest = links.pop().manifest
         for link in reversed(links):
-            pieces, debts = applied(manifest.pieces, link.pieces), debts_applied(manifest.debts, link.debts)
+            try:
+                pieces = applied(manifest.pieces, link.pieces)
+                debts = debts_applied(manifest.debts, link.debts)
+            except LookupError as error:
+                got = f"it changes {error}, which batch {manifest.batch} does not have"
+                raise _unfit(batch, link.manifest.batch, got) from error
             manifest = replace(link.manifest, pieces=pieces, debts=debts)
         return manifest
 
@@ -221,6 +240,8 @@ class ManifestLog:
         path = batch_path(FOLDER, batch)
         try:
             link = unseal(self._store.read(path), KIND, batch, path, _Link)
+            if link.manifest.batch != batch:
+                raise _unfit(wanted, batch, f"it says that it is of batch {link.manifest.batch}")
         except StateError as error:
             raise error.prefixed(
                 f"Manifest {wanted} cannot be loaded because it builds on batch {batch}"

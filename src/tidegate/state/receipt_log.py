@@ -61,7 +61,8 @@ class ReceiptLog:
     """The receipts of one checkpoint; one writer at a time (see `lock`)."""
 
     def __init__(self, batches: Store, minutes: Store, hours: Store) -> None:
-        self.batches, self.minutes, self.hours = map(SealedLines, (batches, minutes, hours))
+        self.batches = SealedLines(batches)
+        self.minutes, self.hours = SealedLines(minutes, sums=True), SealedLines(hours, sums=True)
         #: The minute that was begun last, in this run.
         self._minute: str | None = None
         #: What was warned of: somebody may read again and again.
@@ -126,14 +127,15 @@ class ReceiptLog:
             if run[-1] is not lines[-1] or label(run[-1]) != label(newest):
                 coarser.put({**combine(run), "started_at": label(run[0])})
 
-    def kept_from(self, now_us: int, retention: Retention) -> tuple[int, int, int]:
-        """By tier: the first batch that is still kept at this time."""
+    def kept_from(self, now_us: int, retention: Retention, before: Sequence[int]) -> tuple[int, int, int]:
+        """By tier: the first batch that is still kept at this time; `before`: as of the last manifest."""
         now = datetime.fromtimestamp(now_us / 1e6, UTC)
-        kept = (
-            tier.kept_from(ReceiptRange(since=now - age))
-            for tier, age in zip((self.batches, self.minutes, self.hours), retention, strict=True)
+        batches, minutes, hours = (
+            tier.kept_from(ReceiptRange(since=now - age), known)
+            for tier, age, known in zip(
+                (self.batches, self.minutes, self.hours), retention, before, strict=True
+            )
         )
-        batches, minutes, hours = (0 if first is None else first for first in kept)
         return batches, minutes, hours
 
     def purge(self, kept_from: Sequence[int]) -> None:

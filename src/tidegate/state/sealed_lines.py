@@ -36,7 +36,8 @@ PER_FILE = 100
 ASIDE = "_damaged-"
 _log = logging.getLogger(__name__)
 _SEAL = re.compile(rb',"checksum":"([0-9a-f]{16})"\}\Z')
-_FIRST = re.compile(rb'\{"(?:first_)?batch_id":(\d+)[,}]')
+#: How the line of one batch begins, and that of several.
+_ONE, _SUM = re.compile(rb'\{"batch_id":(\d+)[,}]'), re.compile(rb'\{"first_batch_id":(\d+)[,}]')
 
 
 def sealed_line(line: Mapping[str, Any]) -> bytes:
@@ -45,9 +46,9 @@ def sealed_line(line: Mapping[str, Any]) -> bytes:
     return content + f',"checksum":"{checksum(content)}"}}'.encode()
 
 
-def first_batch(sealed: bytes) -> int | None:
-    """The first batch of a line; None if it is not what was written."""
-    seal, first = _SEAL.search(sealed), _FIRST.match(sealed)
+def first_batch(sealed: bytes, sums: bool) -> int | None:
+    """The first batch of a line of one batch, or of several; None if it is not what was written."""
+    seal, first = _SEAL.search(sealed), (_SUM if sums else _ONE).match(sealed)
     if seal is None or first is None or checksum(sealed[: seal.start()]) != seal.group(1).decode():
         return None
     return int(first.group(1))
@@ -56,8 +57,10 @@ def first_batch(sealed: bytes) -> int | None:
 class SealedLines:
     """The lines of one folder; one writer at a time (see `lock`)."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, sums: bool = False) -> None:
         self._store = store
+        #: Each line covers several batches.
+        self._sums = sums
         #: The file that was written last.
         self._newest: str | None = None
         #: What was warned of: somebody may read again and again.
@@ -76,11 +79,14 @@ class SealedLines:
     def read(self, wanted: ReceiptRange, first: int = 0, last: int | None = None) -> list[Json]:
         """The lines that lie within these batches and are wanted, oldest first; damaged ones are left out."""
         found: list[list[Json]] = []
+        until: int | None = None
         for path in reversed(self.files()):
             begin = batch_of(path) or 0
             if last is not None and begin > last:
                 continue
-            lines = [_plain(one) for _, one in self._sound(path)]
+            sound = self._sound(path, until)
+            lines = [_plain(one) for _, one in sound]
+            until = sound[0][0] if sound else until
             inside = [line for line in lines if first <= batches_of(line)[0] and _ends_by(line, last)]
             taken = [line for line in inside if wanted.takes(line)]
             found.append(taken)
@@ -97,13 +103,16 @@ class SealedLines:
                 return _plain(sound[-1][1])
         return None
 
-    def kept_from(self, wanted: ReceiptRange) -> int | None:
-        """The first batch of the oldest file with a line that is wanted, or of the newest; None: no file."""
+    def kept_from(self, wanted: ReceiptRange, before: int) -> int:
+        """The first batch of the oldest file with a line that is wanted, or of the newest, if there is a file
+        to delete in front of it; else as before, because files that are not there are lost."""
         files = self.files()
-        for path in files[:-1]:
+        kept = len(files) - 1
+        for number, path in enumerate(files[:-1]):
             if any(wanted.takes(_plain(one)) for _, one in self._sound(path)[-1:]):
-                return batch_of(path)
-        return batch_of(files[-1]) if files else None
+                kept = number
+                break
+        return before if kept < 1 else max(before, batch_of(files[kept]) or 0)
 
     def purge(self, before: int) -> None:
         """Delete all files that begin before this batch."""
@@ -133,7 +142,7 @@ class SealedLines:
         if not self._store.exists(path):
             return []
         data = self._store.read(path)
-        sound, damaged = _split(data)
+        sound, damaged = self._split(path, data)
         if damaged:
             aside = f"{ASIDE}{path}-{checksum(data)}"
             self._store.write_atomic(aside, data)
@@ -143,10 +152,11 @@ class SealedLines:
             )
         return sound
 
-    def _sound(self, path: str) -> list[tuple[int, bytes]]:
-        """For readers: the sound lines of a file."""
+    def _sound(self, path: str, until: int | None = None) -> list[tuple[int, bytes]]:
+        """For readers: the sound lines of a file. A copy under another name may have those of a newer one,
+        which begins with batch `until`."""
         try:
-            sound, damaged = _split(self._store.read(path))
+            sound, damaged = self._split(path, self._store.read(path))
         except StateError:  # purged since it was listed
             return []
         if damaged and (path, damaged) not in self._warned:
@@ -155,14 +165,20 @@ class SealedLines:
                 "%d damaged lines of %s/%s are left out: their bytes are not those that were written",
                 *(damaged, self._store.url, path),
             )
-        return sound
+        return [(first, one) for first, one in sound if until is None or first < until]
 
-
-def _split(data: bytes) -> tuple[list[tuple[int, bytes]], int]:
-    """The sound lines of a file by their first batch, and the number of others."""
-    lines = [(first_batch(one), one) for one in data.split(b"\n") if one]
-    sound = [(first, one) for first, one in lines if first is not None]
-    return sound, len(lines) - len(sound)
+    def _split(self, path: str, data: bytes) -> tuple[list[tuple[int, bytes]], int]:
+        """The sound lines of a file by their first batch, and the number of others: also of those that lie
+        in the wrong file, or twice in one, because they would count twice."""
+        lines = [one for one in data.split(b"\n") if one]
+        sound: list[tuple[int, bytes]] = []
+        begin = batch_of(path) or 0
+        for one in lines:
+            first = first_batch(one, self._sums)
+            if first is not None and first >= begin:
+                sound.append((first, one))
+                begin = first + 1
+        return sound, len(lines) - len(sound)
 
 
 def _plain(sealed: bytes) -> Json:

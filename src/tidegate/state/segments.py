@@ -156,7 +156,7 @@ class SegmentCache:
         whole = self._maps.get(place.file)
         if whole is None:
             whole = self._store.map(place.file)
-        if whole.size < place.offset + place.length:
+        if min(place.offset, place.length) < 0 or whole.size < place.offset + place.length:
             raise _damaged(
                 place, f"a file of {whole.size} bytes", f"at least {place.offset + place.length} bytes"
             )

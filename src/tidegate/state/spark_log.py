@@ -31,7 +31,7 @@ from tidegate.state.store.paths import batch_path
 from tidegate.state.store.sealed import checksum
 from tidegate.state.store.store import Store
 
-FOLDER = "offsets"
+FOLDER, DONE_FOLDER = "offsets", "commits"
 #: The name of the heartbeat where Spark knows sources by name, and the version of that log.
 HEARTBEAT, _BY_NAME = "tidegate_heartbeat", b"v2"
 
@@ -49,6 +49,23 @@ class SparkLog:
         except StateError:
             return SparkBatch(number)
         return SparkBatch(number, checksum(entry), _input_of(entry))
+
+    def last_done(self) -> int:
+        """The last batch that Spark has done; -1 before the first."""
+        names = (path.rpartition("/")[2] for path in self._store.list(DONE_FOLDER))
+        return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+    def beats(self) -> int:
+        """The heartbeat of the newest batch in the log; 0 if there is none."""
+        numbers = [path.rpartition("/")[2] for path in self._store.list(FOLDER)]
+        newest = max((int(name) for name in numbers if name.isdecimal()), default=None)
+        if newest is None:
+            return 0
+        lines = self._store.read(f"{FOLDER}/{newest}").split(b"\n")
+        name = HEARTBEAT.encode() + b":"
+        named = [line.removeprefix(name) for line in lines if line.startswith(name)]
+        found = (named or lines)[-1]
+        return int(found) if found.isdigit() else 0
 
     def knows_names(self, number: int) -> bool:
         """Whether Spark knows the sources of this batch by name, not by position."""
@@ -83,6 +100,16 @@ def reads_nothing_new(batch: SparkBatch, since: SparkBatch) -> bool:
     return batch.input != "" and batch.input == since.input
 
 
+def refuse_lost(log: SparkLog, newest: Manifest | None) -> None:
+    """StateError if Spark has done a batch with rows whose manifest is not there. Asked before anything is
+    deleted: with the file restored, the query goes on."""
+    done = log.last_done()
+    if newest is None and done >= 0:
+        raise _manifest_missing(done + 1, "no manifest at all")
+    if newest is not None and done > newest.spark_batch.number:
+        commit_of(SparkBatch(done + 1), newest, log.batch(done))
+
+
 def commit_of(wanted: SparkBatch, newest: Manifest, before: SparkBatch | None = None) -> int | None:
     """The number of the commit that takes this Spark batch; None if it is done. StateError when the batch
     does not follow the state, or is another one than was taken under its number.
@@ -97,14 +124,7 @@ def commit_of(wanted: SparkBatch, newest: Manifest, before: SparkBatch | None = 
         file = batch_path(MANIFESTS, newest.batch)
         found = f"{file} as the newest manifest, with Spark batch {last.number}"
     if wanted.number > last.number + 1:
-        raise StateError(
-            f"Spark batch {wanted.number} cannot run because the manifest with Spark batch "
-            f"{wanted.number - 1} is missing",
-            code="CHECKPOINT_MANIFEST_MISSING",
-            got=found,
-            why="Spark has committed that batch, so its state is lost with the file",
-            do="Restore the file from a backup, or start with a new checkpoint and new output directories",
-        )
+        raise _manifest_missing(wanted.number, found)
     if wanted.number < last.number:
         raise StateError(
             f"Spark asks for batch {wanted.number}, which was committed long ago",
@@ -118,6 +138,16 @@ def commit_of(wanted: SparkBatch, newest: Manifest, before: SparkBatch | None = 
         refuse_other(last, wanted)
         return None
     return newest.batch + 1
+
+
+def _manifest_missing(wanted: int, found: str) -> StateError:
+    return StateError(
+        f"Spark batch {wanted} cannot run because the manifest with Spark batch {wanted - 1} is missing",
+        code="CHECKPOINT_MANIFEST_MISSING",
+        got=found,
+        why="Spark has committed that batch, so its state is lost with the file",
+        do="Restore the file from a backup, or start with a new checkpoint and new output directories",
+    )
 
 
 def unfinished_settling(newest: Manifest, plans: PlanLog) -> Plan | None:

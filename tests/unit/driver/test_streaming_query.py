@@ -70,13 +70,14 @@ def test_a_batch_run_has_nothing_to_stop_or_explain(capsys: pytest.CaptureFixtur
 def test_identity_and_plan_are_those_of_spark() -> None:
     explained: list[bool] = []
     query = StreamingQuery()
+    engine: Any = None
     inner: Any = SimpleNamespace(
         id="q-1",
         runId="r-1",
         status={"message": "Waiting"},
         explain=lambda extended: explained.append(extended),
     )
-    query._inner = inner
+    query._runs(engine, inner)
     assert (query.id, query.run_id, query.runId) == ("q-1", "r-1", "r-1")
     assert query.status == {"message": "Waiting"}
     query.explain(extended=True)

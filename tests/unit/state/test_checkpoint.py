@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.unit.state.mutations import make, play
 from tests.unit.state.samples import a_manifest, a_piece, a_plan
 
 from tidegate.errors import CheckpointInUse, StateError
@@ -236,3 +237,23 @@ def test_what_failed_attempts_left_goes_while_the_query_runs(
         checkpoint.commit(a_manifest(batch, a_piece(used)))
     assert checkpoint.store.list("segments") == sorted([*strays[33:], used])
     checkpoint.close()
+
+
+def test_nothing_is_deleted_where_the_manifest_of_a_batch_that_spark_has_done_is_missing(
+    tmp_path: Path,
+) -> None:
+    make(tmp_path / "ck")
+    checkpoint = Checkpoint(str(tmp_path / "ck"))
+    newest = tmp_path / "ck/tidegate/manifests/0000000006.json"
+    segments = checkpoint.store.list("segments")
+    for gone in ([newest], list(newest.parent.iterdir())):
+        for file in gone:
+            file.rename(tmp_path / file.name)
+        checkpoint.open("heir")
+        with pytest.raises(StateError, match=r"CHECKPOINT_MANIFEST_MISSING.*Spark batch 6 is missing"):
+            checkpoint.recover()
+        checkpoint.close()
+        assert checkpoint.store.list("segments") == segments
+        for file in gone:
+            (tmp_path / file.name).rename(file)
+    assert play(tmp_path / "ck").after.batch == 7

@@ -269,3 +269,31 @@ def test_of_two_runs_that_start_at_once_only_one_passes_its_check(
     locks[1].check()
     for lock in locks:
         lock.release()
+
+
+@pytest.mark.parametrize("since", ["1e300", "-1e18", "NaN", "9" * 400])
+@pytest.mark.parametrize("deep", ["1", "[" * 100_000])
+def test_a_holder_that_is_nonsense_is_still_only_a_holder(tmp_path: Path, since: str, deep: str) -> None:
+    first = hold(make_store("local", tmp_path), "first")
+    holder = f'{{"owner":"x","pid":1,"host":"h","since":{since},"token":"t","renewed":1,"more":{deep}}}'
+    with open(tmp_path / "data/lock", "r+b") as file:
+        file.truncate()
+        file.write(holder.encode())
+    for call in (lambda: hold(make_store("local", tmp_path), "second"), first.check):
+        with pytest.raises(CheckpointInUse, match="CHECKPOINT_IN_USE"):
+            call()
+    first.release()
+
+
+@pytest.mark.parametrize("kind", ["directory", "loop"])
+def test_a_lock_with_something_in_its_place_is_lost(tmp_path: Path, kind: str) -> None:
+    first = hold(make_store("local", tmp_path), "first")
+    path = tmp_path / "data/lock"
+    path.unlink()
+    if kind == "directory":
+        path.mkdir()
+    else:
+        path.symlink_to("lock")
+    with pytest.raises(CheckpointInUse, match="CHECKPOINT_IN_USE"):
+        first.check()
+    first.release()

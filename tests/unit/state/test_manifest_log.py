@@ -202,3 +202,24 @@ def test_a_put_of_our_own_that_a_file_system_tried_twice_is_a_commit() -> None:
     log.commit(a_manifest(0), "a run")
     log.commit(a_manifest(1), "a run")
     assert ManifestLog(Impatient("impatient")).load_latest() == a_manifest(1)
+
+
+def _with(store: Store, batch: int, **changed: object) -> None:
+    """A manifest that says something else, under a valid seal."""
+    path = f"manifests/{batch:010d}.json"
+    alter(store, path, seal("manifest", batch, json.loads(store.read(path))["body"] | changed))
+
+
+@pytest.mark.parametrize("base", [2, 3, 7, -1])
+def test_a_chain_that_does_not_lead_back_is_refused(memory: Store, base: int) -> None:
+    committed(memory, growing(3))
+    _with(memory, 2, base=base)
+    with pytest.raises(StateError, match=rf"CHECKPOINT_FILE_DAMAGED.*0000000002\.json.*batch {base}"):
+        ManifestLog(memory).load_latest()
+
+
+def test_a_chain_whose_links_do_not_fit_is_refused(memory: Store) -> None:
+    log = committed(memory, [a_manifest(0, a_piece("s/x")), a_manifest(1)])
+    _with(memory, 0, manifest=json.loads(seal("manifest", 0, a_manifest(0)))["body"])
+    with pytest.raises(StateError, match=r"CHECKPOINT_FILE_DAMAGED.*0000000001\.json.*'s/x@0'"):
+        log.load(1)

@@ -51,7 +51,7 @@ def add(log: ReceiptLog, receipts: Sequence[Json], retention: Retention = DEFAUL
     for one in receipts:
         log.write(one)
         if log.begins_period(one):
-            kept = log.kept_from(BEGIN_US + int(one["batch_id"]) * SECOND, retention)
+            kept = log.kept_from(BEGIN_US + int(one["batch_id"]) * SECOND, retention, kept)
             log.roll_up(one, combined)
             log.purge(kept)
     return kept
@@ -312,3 +312,34 @@ def test_each_batch_is_counted_once_however_the_clock_goes(steps: list[int], dat
     assert sum(offered(log, "hour")) == len(steps)
     since = data.draw(st.integers(0, len(steps)))
     assert sum(offered(log, since=since)) == len(steps) - since
+
+
+def test_a_copy_of_a_file_under_another_name_counts_no_batch_twice(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore("copied receipts")
+    log = a_log(store)
+    add(log, [receipt(batch) for batch in range(PER_FILE + 20)])
+    first, second = f"{0:010d}.json", f"{PER_FILE:010d}.json"
+    store.write(f"{PER_FILE + 50:010d}.json", [store.read(first)])
+    store.write(f"{PER_FILE - 1:010d}.json", [store.read(second)])
+    for by in ("total", "batch"):
+        assert sum(offered(log, by)) == 5 * (PER_FILE + 20)
+    assert "0000000150.json are left out" in caplog.text
+
+
+def test_lines_that_stand_twice_in_a_file_count_once() -> None:
+    store = MemoryStore("doubled receipts")
+    log = a_log(store)
+    add(log, [receipt(batch) for batch in range(9)])
+    alter(store, "0000000000.json", store.read("0000000000.json") * 2)
+    assert sum(offered(log, "batch")) == 45
+
+
+def test_a_deleted_file_stays_missing_when_more_batches_come() -> None:
+    store = MemoryStore("deleted receipts")
+    log = a_log(store)
+    kept = add(log, [receipt(batch) for batch in range(PER_FILE + 20)])
+    store.delete("0000000000.json")
+    more = [receipt(batch, at_us=BEGIN_US + 2 * HOUR + batch * SECOND) for batch in range(120, 130)]
+    for one in more:
+        log.write(one)
+    assert log.kept_from(BEGIN_US + 2 * HOUR, DEFAULT, kept) == kept == (0, 0, 0)

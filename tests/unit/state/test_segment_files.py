@@ -211,3 +211,10 @@ def test_a_blob_that_comes_back_after_eviction_is_verified_again(memory: Store) 
     alter(memory, FILE, flipped(memory.read(FILE), place.length // 2))
     with pytest.raises(StateError, match=r"STATE_SEGMENT_DAMAGED.*damaged"):
         cache.batch(place)
+
+
+@pytest.mark.parametrize(("offset", "length"), [(-64, 10), (0, -1), (2**62, 10)])
+def test_a_range_outside_of_the_file_is_refused(memory: Store, offset: int, length: int) -> None:
+    memory.write("segments/x", [bytes(100)])
+    with pytest.raises(StateError, match=r"STATE_SEGMENT_DAMAGED.*segments/x at offset"):
+        SegmentCache(memory).bytes(ByteRange("segments/x", offset, length, ""))

@@ -178,3 +178,18 @@ def test_only_a_plan_without_a_batch_is_an_unfinished_settling(store: Store) -> 
     plans.write(settling)
     assert unfinished_settling(after(5, 5), plans) == settling
     assert unfinished_settling(after(6, 5), plans) is None, "it has its manifest"
+
+
+@pytest.mark.parametrize(
+    ("entries", "beats"),
+    [
+        ({}, 0),
+        ({"9": b'v1\n{}\n{"logOffset":3}\n17', "10": b'v1\n{}\n{"logOffset":3}\n21'}, 21),
+        ({"0": b'v2\n{}\ntidegate_heartbeat:8\norders:{"logOffset":3}'}, 8),
+        ({"0": b'v1\n{}\n{"logOffset":3}\n-'}, 0),
+    ],
+)
+def test_the_newest_heartbeat_of_the_log(store: Store, entries: dict[str, bytes], beats: int) -> None:
+    for name, entry in entries.items():
+        store.write(f"offsets/{name}", [entry])
+    assert SparkLog(store).beats() == beats

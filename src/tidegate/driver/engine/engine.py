@@ -377,7 +377,9 @@ class Engine:
         receipts = self.checkpoint.receipts
         receipts.write(receipt)
         if receipts.begins_period(receipt):
-            kept_from = receipts.kept_from(done.plan.now_us, self.settings.retention)
+            kept_from = receipts.kept_from(
+                done.plan.now_us, self.settings.retention, done.before.receipts_from
+            )
             done.after = replace(done.after, receipts_from=kept_from)
         self._step("reported", done.batch)
         done.after = replace(done.after, files=self.publisher.files)

@@ -17,6 +17,7 @@ from tidegate.driver.compile.join_columns import arrow_schema, time_name, visibl
 from tidegate.driver.compile.match_columns import check_mark, kinds_of, match_schema
 from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.frames.sifter_frames import marked, sifted
+from tidegate.driver.java_process import unless_lost
 from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
 from tidegate.driver.operators.tap import Tap
 from tidegate.model.graph import Reader
@@ -115,7 +116,7 @@ class MatchOperator(Operator):
     def close(self) -> None:
         if self._broadcast is not None:
             # If Spark itself has stopped, there is nothing to release.
-            with suppress(Py4JError):
+            with unless_lost(), suppress(Py4JError):
                 self._broadcast.destroy()
 
     def _sent(self) -> Broadcast[Queries]:

@@ -11,18 +11,20 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 
-from tidegate.state.store.paths import Names, checked, missing, selected, temporary, written_twice
+from tidegate.state.store.paths import Names, checked, missing, no_file, selected, temporary, written_twice
 
 if TYPE_CHECKING:
     from tidegate.state.store.paths import Bytes
 
 #: What a disk says that has no hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+#: What it says where something is in the place of a file or of its folder. All else may pass: a full disk.
+_IN_PLACE = frozenset({errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.EEXIST, errno.ENOTEMPTY})
 
 
 class LocalStore:
@@ -37,24 +39,30 @@ class LocalStore:
         return self.root
 
     def write(self, path: str, buffers: Sequence[Bytes]) -> int:
-        try:
-            with self._create(path) as file:
-                return sum(file.write(memoryview(buffer)) for buffer in buffers)
-        except FileExistsError:
-            raise written_twice(self.url, path) from None
+        with self._writing(path):
+            try:
+                with self._create(path) as file:
+                    return sum(file.write(memoryview(buffer)) for buffer in buffers)
+            except FileExistsError:
+                if not os.path.lexists(self._full(path)):
+                    raise
+                raise written_twice(self.url, path) from None
 
     def write_atomic(self, path: str, data: bytes) -> None:
-        # 1. All bytes under a temporary name.
-        draft = self._draft(path, data)
-        # 2. One step that makes them visible, complete.
-        try:
-            os.replace(draft, self._full(path))
-        except OSError:  # a directory of this name
-            os.unlink(draft)
-            raise
+        with self._writing(path):
+            # 1. All bytes under a temporary name.
+            draft = self._draft(path, data)
+            # 2. One step that makes them visible, complete.
+            try:
+                os.replace(draft, self._full(path))
+            except OSError:  # a directory of this name
+                os.unlink(draft)
+                raise
 
     def write_new(self, path: str, data: bytes) -> bool:
-        draft, full = self._draft(path, data), self._full(path)
+        full = self._full(path)
+        with self._writing(path):
+            draft = self._draft(path, data)
         try:
             os.link(draft, full)
         except FileExistsError:
@@ -71,29 +79,21 @@ class LocalStore:
         return True
 
     def read(self, path: str) -> bytes:
-        try:
-            with open(self._full(path), "rb") as file:
-                return file.read()
-        except FileNotFoundError:
-            raise missing(self.url, path) from None
+        with self._reading(path), open(self._full(path), "rb") as file:
+            return file.read()
 
     def map(self, path: str) -> pa.Buffer:
         if self.size(path) == 0:
             return pa.py_buffer(b"")  # the kernel refuses to map an empty file
-        try:
-            with pa.memory_map(self._full(path), "r") as file:
-                return file.read_buffer()
-        except FileNotFoundError:
-            raise missing(self.url, path) from None
+        with self._reading(path), pa.memory_map(self._full(path), "r") as file:
+            return file.read_buffer()
 
     def exists(self, path: str) -> bool:
         return os.path.isfile(self._full(path))
 
     def size(self, path: str) -> int:
-        try:
+        with self._reading(path):
             return os.stat(self._full(path)).st_size
-        except FileNotFoundError:
-            raise missing(self.url, path) from None
 
     def list(self, prefix: str = "", *, temporary: bool = False) -> Names:
         folder = prefix.strip("/")
@@ -102,6 +102,25 @@ class LocalStore:
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(self._full(path))
+
+    @contextmanager
+    def _reading(self, path: str) -> Iterator[None]:
+        """What cannot be read, for whatever reason, is an error with its name."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise missing(self.url, path) from None
+        except OSError as error:
+            raise no_file(self.url, path, error) from error
+
+    @contextmanager
+    def _writing(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _IN_PLACE:
+                raise
+            raise no_file(self.url, path, error) from error
 
     def _full(self, path: str) -> str:
         return os.path.join(self.root, checked(path))

@@ -83,6 +83,16 @@ def missing(url: str, path: str) -> StateError:
     )
 
 
+def no_file(url: str, path: str, error: OSError) -> StateError:
+    return StateError(
+        f"A file of the checkpoint cannot be used: {path}",
+        code="CHECKPOINT_FILE_UNUSABLE",
+        got=f"{type(error).__name__}: {error.strerror} at {url}/{path}",
+        why="Something else may be in its place, and the state of the query is incomplete without it",
+        do="Look at what is there; restore the file from a backup, or start with a new checkpoint",
+    )
+
+
 def written_twice(url: str, path: str) -> StateError:
     return StateError(
         f"A file of the checkpoint would be written twice: {path}",

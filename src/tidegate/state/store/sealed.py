@@ -76,7 +76,7 @@ def unseal(data: bytes, kind: str, batch: int, file: str, of: type[T]) -> T:
         if (document.kind, document.batch) != (kind, batch):
             raise _damaged(kind, batch, file, f"a sound {document.kind} of batch {document.batch}")
         return decode(of, bytes(document.body))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(kind, batch, file, str(error)) from error
 
 

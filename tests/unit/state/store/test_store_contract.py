@@ -6,6 +6,7 @@ import errno
 import os
 import pickle
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -217,3 +218,26 @@ def test_the_scheme_chooses_the_store(tmp_path: Path, monkeypatch: pytest.Monkey
         assert opened.root == f"{tmp_path}/x"
     assert isinstance(open_store("memory://x"), MemoryStore)
     assert isinstance(open_store(f"local://{tmp_path}/x"), RemoteStore)
+
+
+@pytest.mark.parametrize("kind", ["directory", "loop", "file in place of its folder"])
+def test_something_in_the_place_of_a_file_is_an_error_with_its_name(tmp_path: Path, kind: str) -> None:
+    store = LocalStore(str(tmp_path))
+    place = tmp_path / "plans" / "x.json"
+    if kind == "directory":
+        place.mkdir(parents=True)
+    elif kind == "loop":
+        place.parent.mkdir()
+        place.symlink_to("x.json")
+    else:
+        place.parent.write_bytes(b"")
+    calls: list[Callable[[], object]] = [
+        lambda: store.read("plans/x.json"),
+        lambda: store.map("plans/x.json"),
+    ]
+    if kind != "loop":
+        calls.append(lambda: store.write_atomic("plans/x.json", b""))
+    for call in calls:
+        with pytest.raises(StateError, match=r"CHECKPOINT_FILE_UNUSABLE.*plans/x\.json"):
+            call()
+    assert store.list("plans") == [] or kind == "loop"
