@@ -26,6 +26,7 @@ import msgspec
 from tidegate.errors import StateError
 from tidegate.model.json_values import Json
 from tidegate.model.receipts import ReceiptRange, batches_of
+from tidegate.redaction import without_secrets
 from tidegate.state.store.paths import batch_of
 from tidegate.state.store.sealed import checksum
 from tidegate.state.store.store import Store
@@ -139,7 +140,7 @@ class SealedLines:
             self._store.write_atomic(aside, data)
             _log.warning(
                 "%d damaged lines of %s/%s are left out: the file as it was is now %s",
-                *(damaged, self._store.url, path, aside),
+                *(damaged, without_secrets(self._store.url), path, aside),
             )
         return sound
 
@@ -153,7 +154,7 @@ class SealedLines:
             self._warned.add((path, damaged))
             _log.warning(
                 "%d damaged lines of %s/%s are left out: their bytes are not those that were written",
-                *(damaged, self._store.url, path),
+                *(damaged, without_secrets(self._store.url), path),
             )
         return sound
 
