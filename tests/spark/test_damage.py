@@ -192,7 +192,7 @@ def test_damage_to_a_manifest_that_the_newest_builds_on_is_an_error(
 
 def test_a_lost_log_of_spark_is_an_error(home: Home) -> None:
     shutil.rmtree(home.checkpoint / "spark")
-    _refused(home, "CHECKPOINT_SPARK_LOG_OUTDATED.*batch 0,")
+    _refused(home, r"CHECKPOINT_SPARK_LOG_OUTDATED.*ends before batch \d+,.*no entry")
 
 
 def test_a_damaged_plan_of_a_batch_that_was_begun_is_an_error(home: Home) -> None:

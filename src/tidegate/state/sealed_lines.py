@@ -106,6 +106,13 @@ class SealedLines:
                 return batch_of(path)
         return batch_of(files[-1]) if files else None
 
+    def copy_to(self, other: SealedLines, last: int) -> None:
+        """Copy the lines of batches up to the last one."""
+        for path in self.files():
+            lines = [one for _, one in self._sound(path) if _ends_by(_plain(one), last)]
+            if lines:
+                other._store.write_atomic(path, b"\n".join(lines) + b"\n")
+
     def purge(self, before: int) -> None:
         """Delete all files that begin before this batch."""
         for path in self.files():

@@ -154,12 +154,15 @@ def test_a_plan_of_another_batch_is_refused(known: SparkBatch | None, found: Spa
 def test_a_start_refuses_a_log_that_has_another_batch(tmp_path: Path, scheme: str) -> None:
     checkpoint = Checkpoint(f"{scheme}{tmp_path}/ck")
     checkpoint.open("test")
-    offsets = checkpoint.spark_log._store
+    offsets = checkpoint.spark_log.store
     offsets.write_atomic("offsets/0", b"first")
     checkpoint.commit(replace(a_manifest(0), spark_batch=checkpoint.spark_log.batch(0)))
     assert checkpoint.recover() is not None
     offsets.delete("offsets/0")
-    assert checkpoint.recover() is not None, "without an entry, the first batch tells"
+    with pytest.raises(StateError, match=r"CHECKPOINT_SPARK_LOG_OUTDATED.*ends before batch 0.*offsets/0"):
+        checkpoint.recover()
+    offsets.write_atomic("offsets/1", b"purged the one before")
+    assert checkpoint.recover() is not None
     offsets.write_atomic("offsets/0", b"second")
     with pytest.raises(StateError, match="CHECKPOINT_SPARK_BATCH_CHANGED"):
         checkpoint.recover()
