@@ -71,10 +71,10 @@ class SparkLog:
         numbers = [int(name) for name in self._names(FOLDER) if name.isdigit()]
         newest = max(numbers, default=-1)
         if newest < taken.number and taken.checksum:
-            last = f"{FOLDER}/{newest}" if numbers else "no entry"
+            there = f"{FOLDER}/{newest}" if numbers else "no entry"
             raise _outdated(
                 f"Spark's log ends before batch {taken.number}, which the state has",
-                f"{last} as the newest, no {FOLDER}/{taken.number}",
+                f"{there} as the newest, no {FOLDER}/{taken.number}",
             )
         if newest < 0:
             return
