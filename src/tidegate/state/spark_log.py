@@ -81,8 +81,6 @@ class SparkLog:
         for source, last in _files_read(self.store.read(f"{FOLDER}/{newest}")).items():
             folder = f"{SOURCES}/{source}"
             names = set(self._names(folder))
-            if not (names or source.isdigit()):
-                continue  # a source by name, whose folder may have another
             # Entries up to a compact one are in it.
             compact = [int(name.removesuffix(COMPACT)) for name in names if name.endswith(COMPACT)]
             gone = [n for n in range(max(compact, default=-1) + 1, last + 1) if str(n) not in names]

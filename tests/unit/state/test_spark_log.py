@@ -169,6 +169,34 @@ def test_a_start_refuses_a_log_that_has_another_batch(tmp_path: Path, scheme: st
     checkpoint.close()
 
 
+@pytest.mark.parametrize(
+    ("entry", "folder"),
+    [
+        (b'v1\n{}\n{"sequence":9}\n{"logOffset":4}\n7', "1"),
+        (b'v2\n{}\norders:{"logOffset":4}\nkafka:{"t":{"0":9}}\ntidegate_heartbeat:7', "orders"),
+    ],
+    ids=["by position", "by name"],
+)
+def test_a_log_that_lacks_part_of_a_list_of_source_files_is_refused(
+    store: Store, entry: bytes, folder: str
+) -> None:
+    log = SparkLog(store)
+    log.check_whole(SparkBatch())
+    store.write_atomic("offsets/3", entry)
+    names = ["0", "1", "2.compact", "3", "4", "5"]
+    for lacking in ("3", "4", "2.compact", None):
+        for name in names:
+            store.delete(f"sources/{folder}/{name}")
+            if name != lacking:
+                store.write_atomic(f"sources/{folder}/{name}", b"v1")
+        if lacking is None:
+            log.check_whole(log.batch(3))
+            continue
+        number = lacking.removesuffix(".compact")
+        with pytest.raises(StateError, match=rf"CHECKPOINT_FILE_MISSING.*sources/{folder}/{number}"):
+            log.check_whole(log.batch(3))
+
+
 # -- commits without a batch ---------------------------------------------------------------------------------
 
 
