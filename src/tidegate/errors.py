@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
+from tidegate.redaction import without_secrets
+
 __all__ = ["BatchFailed", "CheckpointInUse", "FlowError", "StateError", "TidegateError"]
 
 #: The remedy of a fault that no user can cause.
@@ -57,7 +59,8 @@ class TidegateError(Exception):
         super().__init__(f"[{code}] {said}")
         self.code = code
         parts = {"problem": wrong, "got": got, "why": why or None, "remedy": do or None}
-        self.details = {name: part for name, part in parts.items() if part is not None} | dict(details or {})
+        known = {name: part for name, part in parts.items() if part is not None} | dict(details or {})
+        self.details = {name: _shown(part) for name, part in known.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For copies and other processes: `Exception` would call `__init__` with the message alone."""
@@ -70,6 +73,13 @@ class TidegateError(Exception):
         return type(self)(
             f"{place}: {problem}", got=got, why=why or "", do=do or "", code=self.code, details=more
         )
+
+
+def _shown(part: Any) -> Any:
+    """A part as it is, or as text if that would show a secret."""
+    text = str(part)
+    shown = without_secrets(text)
+    return part if shown == text else shown
 
 
 def _restored(kind: type[TidegateError], args: tuple[str, ...], state: dict[str, Any]) -> TidegateError:
@@ -123,9 +133,11 @@ _PART_MIN = 120
 def explain(wrong: str, *, got: object = None, why: str = "", do: str = "") -> str:
     """One message out of its four parts; parts that do not apply are left out.
 
-    If it is too long, first `got` and then `do` end in an ellipsis; `details` has them in full.
+    Secrets of URLs are hidden. If it is too long, first `got` and then `do` end in an ellipsis; `details` has
+    them in full.
     """
-    seen = "" if got is None else f"Got: {' '.join(str(got).split())}"
+    wrong, why, do = map(without_secrets, (wrong, why, do))
+    seen = "" if got is None else f"Got: {' '.join(without_secrets(str(got)).split())}"
     length = sum(map(len, (wrong, seen, why, do)))
     seen = _cut(seen, length - MESSAGE_MAX)
     do = _cut(do, sum(map(len, (wrong, seen, why, do))) - MESSAGE_MAX)

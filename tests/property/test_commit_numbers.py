@@ -59,7 +59,7 @@ class World:
         if plan is not None:
             newest = self.commit(newest, None, b"settled", None if batches else death)
         # Spark asks again for what it has not committed, then for new batches.
-        pending = self.checkpoint.spark_log._store.exists(f"offsets/{self.spark_commit + 1}")
+        pending = self.checkpoint.spark_log.store.exists(f"offsets/{self.spark_commit + 1}")
         batches = max(batches, int(pending))
         for number in range(batches):
             last = number == batches - 1
@@ -70,7 +70,7 @@ class World:
     def take(self, newest: Manifest, death: str | None) -> Manifest:
         """One batch of Spark."""
         number = self.spark_commit + 1
-        offsets = self.checkpoint.spark_log._store
+        offsets = self.checkpoint.spark_log.store
         if not offsets.exists(f"offsets/{number}"):
             self.made += next(self.rows)
             offsets.write_atomic(f"offsets/{number}", f"v1\n{{}}\ncontent {self.made}\n{number}".encode())
@@ -130,7 +130,7 @@ def test_idle_batches_leave_gaps_and_no_row_is_lost_or_taken_twice(
         except Death:
             continue
     newest = world.start()
-    offsets = world.checkpoint.spark_log._store
+    offsets = world.checkpoint.spark_log.store
     inputs = [offsets.read(f"offsets/{n}").split(b"\n")[2] for n in range(world.spark_commit + 1)]
     taken = [
         content.split(b"\n")[2] for _, content in sorted(world.published.items()) if content != b"settled"
@@ -149,7 +149,7 @@ def test_each_batch_of_spark_is_in_exactly_one_commit(steps: list[tuple[int, str
         except Death:
             continue
     newest = world.start()
-    offsets = world.checkpoint.spark_log._store
+    offsets = world.checkpoint.spark_log.store
     taken = [content for _, content in sorted(world.published.items()) if content != b"settled"]
     assert taken == [offsets.read(f"offsets/{number}") for number in range(world.spark_commit + 1)]
     assert sorted(world.published) == list(range(newest.batch + 1))
@@ -168,7 +168,7 @@ def test_a_log_of_spark_that_begins_again_is_always_refused(
         except Death:
             continue
     newest = world.start()
-    offsets = world.checkpoint.spark_log._store
+    offsets = world.checkpoint.spark_log.store
     for path in offsets.list():
         offsets.delete(path)
     world.spark_commit = -1

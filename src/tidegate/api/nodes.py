@@ -11,6 +11,7 @@ from tidegate.api.joins.conditions import Condition, JoinKey
 from tidegate.api.range_queries import RangeQuery
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.quantities import Duration
+from tidegate.redaction import without_secrets
 from tidegate.window.spec import RowsSpec, WindowSpec
 
 if TYPE_CHECKING:
@@ -294,7 +295,9 @@ class Output:
 
     def __repr__(self) -> str:
         sink = f"table {self.table}" if self.table else self.format or "function"
-        return f"<tidegate.Output {self.name!r}: {sink}{f' to {self.path}' if self.path else ''}>"
+        return without_secrets(
+            f"<tidegate.Output {self.name!r}: {sink}{f' to {self.path}' if self.path else ''}>"
+        )
 
 
 def name_of(node: Node, former: Mapping[str, str] | None = None) -> str:

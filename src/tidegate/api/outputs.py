@@ -108,7 +108,7 @@ def _texts(options: object, label: str) -> dict[str, str]:
         raise FlowError(
             f"The options of {label} are not a dict of texts",
             code="OUTPUT_OPTIONS_TYPE",
-            got=repr(options),
+            got=_without_values(options),
             do='Write options={"compression": "zstd"}',
         )
     # Spark writes True as "true".
@@ -146,10 +146,17 @@ def _refuse_beside_a_function(**given: object) -> None:
         raise FlowError(
             "A function takes no path, no options and no partition_by",
             code="OUTPUT_FUNCTION_SETTINGS",
-            got=", ".join(f"{name}={given[name]!r}" for name in named),
+            got=", ".join(f"{name}={_without_values(given[name])}" for name in named),
             why="They would be ignored",
             do="Let the function know them itself, or name a Spark format",
         )
+
+
+def _without_values(given: object) -> str:
+    """What was given, for an error; of options only the names, because a value may be a password."""
+    if isinstance(given, Mapping):
+        return f"{{{', '.join(f'{name!r}: …' for name in given)}}}"
+    return repr(given)
 
 
 def commit_every_us(given: Duration, label: str, *, writes_files: bool) -> int:

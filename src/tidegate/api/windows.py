@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tidegate.api.joins.join_node import case_sensitive
 from tidegate.api.nodes import Node, Window
 from tidegate.api.user_aggregates import Aggregator, check_aggregator
 from tidegate.errors import FlowError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 #: The alias at the end of an aggregate that is given as SQL: count(*) AS n.
-_SQL_ALIAS = re.compile(r"\s+as\s+(?:`(?P<quoted>[^`]+)`|(?P<plain>\w+))\s*$", re.IGNORECASE)
+_SQL_ALIAS = re.compile(r"\s+as\s+(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>\w+))\s*$", re.IGNORECASE)
 
 
 class Windowed:
@@ -45,7 +46,9 @@ class Windowed:
         approximate: bool = False,
         name: str | None = None,
     ):
-        _check_by(by)
+        #: Columns whose names are equal here are one column to Spark.
+        self._same = str if case_sensitive(node) else str.lower
+        _check_by(by, self._same)
         if not isinstance(approximate, bool):
             raise FlowError(
                 "approximate must be True or False",
@@ -109,7 +112,7 @@ class Windowed:
             )
         names = [name for name, _ in named]
         ends = [name + end for name in names for end in (LOW, HIGH)] if self._approximate else []
-        clashing = _repeated((START, END, *self.by, *names, *ends))
+        clashing = _repeated((START, END, *self.by, *names, *ends), self._same)
         if clashing:
             raise FlowError(
                 "An aggregate has the name of another column of the result",
@@ -151,7 +154,9 @@ def _node_alias(node: Any) -> str | None:
 
 def _sql_alias(text: str) -> str | None:
     found = _SQL_ALIAS.search(text)
-    return (found["quoted"] or found["plain"]) if found else None
+    if found is None:
+        return None
+    return found["plain"] or str(found["quoted"]).replace("``", "`")
 
 
 def _check_users(named: Sequence[tuple[str, Any]], approximate: bool) -> None:
@@ -199,7 +204,7 @@ def row_window(size: int, *, slide: int | None = None) -> RowsSpec:
     return RowsSpec(size, size if slide is None else slide)
 
 
-def _check_by(by: tuple[str, ...]) -> None:
+def _check_by(by: tuple[str, ...], same: Callable[[str], str]) -> None:
     if not all(isinstance(name, str) and name for name in by):
         raise FlowError(
             "by takes names of columns",
@@ -207,15 +212,15 @@ def _check_by(by: tuple[str, ...]) -> None:
             got=", ".join(map(repr, by)),
             do="Add an expression as a column with with_column, and give its name here",
         )
-    twice = _repeated(by)
+    twice = _repeated(by, same)
     if twice:
         raise FlowError(
             "A window groups by a column twice",
             code="WINDOW_BY_REPEATED",
             got=", ".join(twice),
-            do="Name it once; Spark ignores case",
+            do="Name it once; Spark ignores case unless spark.sql.caseSensitive is set",
         )
-    clashing = _repeated((START, END, *by))
+    clashing = _repeated((START, END, *by), same)
     if clashing:
         raise FlowError(
             "A window groups by a column with the name of its own start or end",
@@ -225,10 +230,10 @@ def _check_by(by: tuple[str, ...]) -> None:
         )
 
 
-def _repeated(names: Sequence[str]) -> list[str]:
-    """Names that repeat an earlier one; Spark ignores case."""
-    lower = [name.lower() for name in names]
-    return [name for i, name in enumerate(names) if lower[i] in lower[:i]]
+def _repeated(names: Sequence[str], same: Callable[[str], str]) -> list[str]:
+    """Names that repeat an earlier one, as Spark compares them."""
+    found = [same(name) for name in names]
+    return [name for i, name in enumerate(names) if found[i] in found[:i]]
 
 
 def _spec(

@@ -6,6 +6,7 @@ The commands `bench` and `reproduce` are in the lab.
     main.py             finds and runs a command
     demo/               `tidegate demo`
     inspect.py          `tidegate inspect`
+    checkpoint.py       `tidegate checkpoint copy`
     sift.py             `tidegate sift`
     watch.py            feeds and watches a running query
     arguments.py        kinds of arguments

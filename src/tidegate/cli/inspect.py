@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tidegate.cli.arguments import whole_number
 from tidegate.errors import StateError
+from tidegate.redaction import without_secrets
 
 if TYPE_CHECKING:
     from tidegate.model.manifest import Manifest
@@ -88,7 +89,7 @@ def read_contents(url: str, last: int, by: ReceiptPeriod = "total", since: str |
     manifest = _newest_manifest(checkpoint)
     read = checkpoint.receipts.read
     return Contents(
-        url=url,
+        url=without_secrets(url),
         manifest=manifest,
         kept=tuple(checkpoint.manifests.batches()),
         plans=tuple(plan for plan in plans if plan is not None),

@@ -24,11 +24,13 @@ BUILT_IN = {
     "demo": "tidegate.cli.demo.command",
     "sift": "tidegate.cli.sift",
     "inspect": "tidegate.cli.inspect",
+    "checkpoint": "tidegate.cli.checkpoint",
 }
 COMMANDS = {
     "demo": "join two streams of a synthetic city on an embedded Spark, with live progress",
     "sift": "a sifter on an edge node, without Spark: rows in, the rows worth carrying out",
     "inspect": "what is in a checkpoint: batches, plans, routing, segments, receipts, debts",
+    "checkpoint": "copy a checkpoint, also of a running query: checkpoint copy FROM TO",
 }
 #: Commands of the lab, which is a separate package: without it, the error says how to install it.
 LAB_COMMANDS = {

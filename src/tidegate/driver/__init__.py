@@ -9,9 +9,10 @@ operators/            the operators: join, window, match; a new kind goes here
 engine/               one batch, step by step
 frames/               the data frames of one pass
 io/                   sources and sinks
-session.py            an embedded Spark; spark_conf.py: settings of a streaming query
+session.py            an embedded Spark, and the settings with which a streaming query starts
 failures.py           what ends a batch, as one error; quiet_logs.py: keeps Java's traces off the console
 worker_python.py      which Python runs the tasks, and whether it has the packages
 sql_text.py           SQL that is built in every batch; column_text.py: the SQL of a column expression
-java_collections.py   Scala's collections
+arrow_map.py          `mapInArrow` for columns of any name; java_collections.py: Scala's collections
+java_process.py       whether Spark's Java process is still there
 """

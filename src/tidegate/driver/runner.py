@@ -26,7 +26,7 @@ from tidegate.driver.io.heartbeat import Heartbeat
 from tidegate.driver.io.read_limits import ReadLimits, before_the_first_batch
 from tidegate.driver.java_process import is_lost, unless_lost
 from tidegate.driver.quiet_logs import QuietLogs, mark_jobs, own_thread
-from tidegate.driver.spark_conf import LOCAL_CONF, STREAM_CONF
+from tidegate.driver.session import LOCAL_CONF, STREAM_CONF
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.errors import StateError, TidegateError
 from tidegate.model.json_values import Metrics

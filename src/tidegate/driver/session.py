@@ -7,6 +7,21 @@ import sys
 
 from pyspark.sql import SparkSession
 
+#: Read by Spark when a streaming query starts.
+STREAM_CONF = {
+    # Otherwise Spark would take everything in one batch: the heartbeat does not support AvailableNow.
+    "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
+    # Spark switches it off for streaming queries anyway, with a warning.
+    "spark.sql.adaptive.enabled": "false",
+}
+#: The same for a checkpoint on a local disk. Spark's default manager of offset logs starts a `readlink`
+#: process several times per batch; this one renames files just as atomically without it.
+LOCAL_CONF = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+
 
 def embedded_session(app_name: str, cores: int = 2, memory: str = "4g", **conf: str) -> SparkSession:
     """A local Spark session. Further settings are given with underscores for dots."""

@@ -24,6 +24,7 @@ from tidegate.driver.goal_settings import (
     repair_settings,
 )
 from tidegate.driver.io.publishing import check_commit_every
+from tidegate.driver.io.shared_paths import check_shared
 from tidegate.driver.io.sinks import (
     refuse_unknown_databases,
     refuse_unknown_formats,
@@ -78,6 +79,8 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
             why="Its state is stored there",
             do='Write checkpoint="some/folder", one folder for each query',
         )
+    if compiled.spark is not None:
+        check_shared(compiled.spark, options.checkpoint)
     _warn_of_ignored(shed)
     keep = goal_settings(compiled, options.goal, shed, options.trigger_us, options.seed)
     seconds = batch_seconds(options.goal, options.trigger_us)

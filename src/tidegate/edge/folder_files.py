@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 from tidegate.errors import TidegateError
+from tidegate.redaction import without_secrets
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.store import Store
 
@@ -58,7 +59,7 @@ class FolderFiles(Generic[T]):
         reason = reason[:300]
         if self._reported.get(name) != reason:
             self._reported[name] = reason
-            self._report(f"{self._store.url}/{name} is passed over: {reason}")
+            self._report(f"{without_secrets(self._store.url)}/{name} is passed over: {reason}")
 
 
 def names(store: Store) -> list[str]:

@@ -118,8 +118,9 @@ class Checkpoint:
         """The state to go on from; None for a new query.
 
         1. Make sure that no other run is active. 2. Load the newest manifest, or fail: never an older one.
-        3. Make sure that Spark's log has the batch that the manifest has, and has done none with rows after
-        it. 4. Delete what failed attempts left behind; safe only because no task of ours is running yet.
+        3. Make sure that Spark's log has the batch that the manifest has and all that it refers to, and has
+        done none with rows after it. 4. Delete what failed attempts left behind; safe only because no task of
+        ours is running yet.
         """
         self._held().check()
         self._current = self.manifests.load_latest()
@@ -127,6 +128,8 @@ class Checkpoint:
             taken = self._current.spark_batch
             refuse_other(taken, self.spark_log.batch(taken.number))
         refuse_lost(self.spark_log, self._current)
+        if self._current is not None:
+            self.spark_log.check_whole(self._current.spark_batch)
         sweep(self.store, self._current)
         self.receipts.tidy()
         return self._current

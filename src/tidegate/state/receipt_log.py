@@ -68,6 +68,11 @@ class ReceiptLog:
         #: What was warned of: somebody may read again and again.
         self._warned: set[tuple[int, int, int]] = set()
 
+    @property
+    def tiers(self) -> tuple[SealedLines, ...]:
+        """In the order in which lines pass from one to the next."""
+        return (self.batches, self.minutes, self.hours)
+
     def write(self, receipt: Mapping[str, Any]) -> None:
         """Keep the receipt of a batch; that of a batch that runs again takes the place of the first."""
         self.batches.put(receipt)

@@ -28,6 +28,7 @@ from tidegate.errors import StateError
 from tidegate.model.manifest import Manifest
 from tidegate.model.piece_index import Pieces, files_of
 from tidegate.model.pieces import Piece
+from tidegate.state.store.paths import missing
 from tidegate.state.store.store import Store
 
 #: More differences than this are counted, not listed.
@@ -130,9 +131,17 @@ def referenced(pieces: Iterable[Piece]) -> set[str]:
 
 
 def sweep(store: Store, manifest: Manifest | None) -> list[str]:
-    """Delete every segment file that the manifest does not name, and torn atomic writes; what was deleted."""
+    """Delete every segment file that the manifest does not name, and torn atomic writes; what was deleted.
+
+    StateError for a file that it names and that is not there: if a checkpoint was copied by hand while its
+    query ran, the start notices, not the first batch that reads the file.
+    """
     needed = referenced(manifest.pieces) if manifest else set()
-    rubbish = [path for path in store.list(SEGMENTS) if path not in needed]
+    found = store.list(SEGMENTS)
+    gone = sorted(needed.difference(found))
+    if gone:
+        raise missing(store.url, gone[0])
+    rubbish = [path for path in found if path not in needed]
     # The lock lies at the root: another run may be writing its own request for it right now.
     rubbish += [path for path in store.list(temporary=True) if "/" in path]
     if rubbish:

@@ -26,6 +26,7 @@ import msgspec
 from tidegate.errors import StateError
 from tidegate.model.json_values import Json
 from tidegate.model.receipts import ReceiptRange, batches_of
+from tidegate.redaction import without_secrets
 from tidegate.state.store.paths import batch_of
 from tidegate.state.store.sealed import checksum
 from tidegate.state.store.store import Store
@@ -114,6 +115,13 @@ class SealedLines:
                 break
         return before if kept < 1 else max(before, batch_of(files[kept]) or 0)
 
+    def copy_to(self, other: SealedLines, last: int) -> None:
+        """Copy the lines of batches up to the last one."""
+        for path in self.files():
+            lines = [one for _, one in self._sound(path) if _ends_by(_plain(one), last)]
+            if lines:
+                other._store.write_atomic(path, b"\n".join(lines) + b"\n")
+
     def purge(self, before: int) -> None:
         """Delete all files that begin before this batch."""
         for path in self.files():
@@ -148,7 +156,7 @@ class SealedLines:
             self._store.write_atomic(aside, data)
             _log.warning(
                 "%d damaged lines of %s/%s are left out: the file as it was is now %s",
-                *(damaged, self._store.url, path, aside),
+                *(damaged, without_secrets(self._store.url), path, aside),
             )
         return sound
 
@@ -163,7 +171,7 @@ class SealedLines:
             self._warned.add((path, damaged))
             _log.warning(
                 "%d damaged lines of %s/%s are left out: their bytes are not those that were written",
-                *(damaged, self._store.url, path),
+                *(damaged, without_secrets(self._store.url), path),
             )
         return [(first, one) for first, one in sound if until is None or first < until]
 

@@ -22,46 +22,51 @@ Guarantee: every Spark batch with rows is in exactly one commit, whatever is kil
 
 from __future__ import annotations
 
+import re
+
 from tidegate.errors import StateError
 from tidegate.model.manifest import Manifest, SparkBatch
 from tidegate.model.plan import Plan
 from tidegate.state.manifest_log import FOLDER as MANIFESTS
 from tidegate.state.plan_log import PlanLog
-from tidegate.state.store.paths import batch_path
+from tidegate.state.store.paths import batch_path, missing
 from tidegate.state.store.sealed import checksum
 from tidegate.state.store.store import Store
 
 FOLDER, DONE_FOLDER = "offsets", "commits"
 #: The name of the heartbeat where Spark knows sources by name, and the version of that log.
 HEARTBEAT, _BY_NAME = "tidegate_heartbeat", b"v2"
+#: Where a source of files keeps its list, and how an offset refers to it.
+SOURCES, COMPACT = "sources", ".compact"
+_LOG_OFFSET = re.compile(r'\{"logOffset":(\d+)\}')
 
 
 class SparkLog:
     """The log in which Spark writes what a batch reads, before it runs; only read here."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
 
     def batch(self, number: int) -> SparkBatch:
         """This batch of Spark as the log has it now; a batch without an entry has no checksum."""
         try:
-            entry = self._store.read(f"{FOLDER}/{number}")
+            entry = self.store.read(f"{FOLDER}/{number}")
         except StateError:
             return SparkBatch(number)
         return SparkBatch(number, checksum(entry), _input_of(entry))
 
     def last_done(self) -> int:
         """The last batch that Spark has done; -1 before the first."""
-        names = (path.rpartition("/")[2] for path in self._store.list(DONE_FOLDER))
+        names = (path.rpartition("/")[2] for path in self.store.list(DONE_FOLDER))
         return max((int(name) for name in names if name.isdecimal()), default=-1)
 
     def beats(self) -> int:
         """The heartbeat of the newest batch in the log; 0 if there is none."""
-        numbers = [path.rpartition("/")[2] for path in self._store.list(FOLDER)]
+        numbers = [path.rpartition("/")[2] for path in self.store.list(FOLDER)]
         newest = max((int(name) for name in numbers if name.isdecimal()), default=None)
         if newest is None:
             return 0
-        lines = self._store.read(f"{FOLDER}/{newest}").split(b"\n")
+        lines = self.store.read(f"{FOLDER}/{newest}").split(b"\n")
         name = HEARTBEAT.encode() + b":"
         named = [line.removeprefix(name) for line in lines if line.startswith(name)]
         found = (named or lines)[-1]
@@ -70,9 +75,50 @@ class SparkLog:
     def knows_names(self, number: int) -> bool:
         """Whether Spark knows the sources of this batch by name, not by position."""
         try:
-            return self._store.read(f"{FOLDER}/{number}").startswith(_BY_NAME)
+            return self.store.read(f"{FOLDER}/{number}").startswith(_BY_NAME)
         except StateError:
             return False
+
+    def check_whole(self, taken: SparkBatch) -> None:
+        """StateError if the log ends before a batch that was taken, or lacks part of a list of source files.
+
+        Both happen to a copy whose parts were copied at different times, and Spark would read files twice, or
+        never. Spark purges old entries, and a batch run has none.
+        """
+        numbers = [int(name) for name in self._names(FOLDER) if name.isdigit()]
+        newest = max(numbers, default=-1)
+        if newest < taken.number and taken.checksum:
+            there = f"{FOLDER}/{newest}" if numbers else "no entry"
+            raise _outdated(
+                f"Spark's log ends before batch {taken.number}, which the state has",
+                f"{there} as the newest, no {FOLDER}/{taken.number}",
+            )
+        if newest < 0:
+            return
+        for source, last in _files_read(self.store.read(f"{FOLDER}/{newest}")).items():
+            folder = f"{SOURCES}/{source}"
+            names = set(self._names(folder))
+            # Entries up to a compact one are in it.
+            compact = [int(name.removesuffix(COMPACT)) for name in names if name.endswith(COMPACT)]
+            gone = [n for n in range(max(compact, default=-1) + 1, last + 1) if str(n) not in names]
+            if gone:
+                raise missing(self.store.url, f"{folder}/{gone[0]}")
+
+    def _names(self, folder: str) -> list[str]:
+        """The files of a folder, without those that are hidden."""
+        names = (path.rpartition("/")[2] for path in self.store.list(folder))
+        return [name for name in names if name.removesuffix(COMPACT).isdigit()]
+
+
+def _files_read(entry: bytes) -> dict[str, int]:
+    """By source of files, as its folder is named: the last entry of its list of files that a batch reads."""
+    version, *lines = entry.decode(errors="replace").split("\n")
+    if version.encode() == _BY_NAME:
+        read = [line.partition(":")[::2] for line in lines[1:]]
+    else:
+        read = [(str(number), line) for number, line in enumerate(lines[1:])]
+    found = ((source, _LOG_OFFSET.fullmatch(offset)) for source, offset in read)
+    return {source: int(match.group(1)) for source, match in found if match}
 
 
 def _input_of(entry: bytes) -> str:
@@ -126,14 +172,7 @@ def commit_of(wanted: SparkBatch, newest: Manifest, before: SparkBatch | None = 
     if wanted.number > last.number + 1:
         raise _manifest_missing(wanted.number, found)
     if wanted.number < last.number:
-        raise StateError(
-            f"Spark asks for batch {wanted.number}, which was committed long ago",
-            code="CHECKPOINT_SPARK_LOG_OUTDATED",
-            got=found,
-            why="Spark's own log (the folder `spark` of the checkpoint) is missing or older than the state, "
-            "so new rows would be skipped as already processed",
-            do="Restore that folder from a backup, or start with a new checkpoint and new output directories",
-        )
+        raise _outdated(f"Spark asks for batch {wanted.number}, which was committed long ago", found)
     if wanted.number == last.number:
         refuse_other(last, wanted)
         return None
@@ -147,6 +186,17 @@ def _manifest_missing(wanted: int, found: str) -> StateError:
         got=found,
         why="Spark has committed that batch, so its state is lost with the file",
         do="Restore the file from a backup, or start with a new checkpoint and new output directories",
+    )
+
+
+def _outdated(wrong: str, found: str) -> StateError:
+    return StateError(
+        wrong,
+        code="CHECKPOINT_SPARK_LOG_OUTDATED",
+        got=found,
+        why="Spark's own log (the folder `spark` of the checkpoint) is missing or older than the state, "
+        "so new rows would be skipped as already processed",
+        do="Restore that folder from a backup, or start with a new checkpoint and new output directories",
     )
 
 

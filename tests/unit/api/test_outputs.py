@@ -116,7 +116,7 @@ def test_files_are_laid_out_by_names_of_columns(columns: Any) -> None:
     ("path", "settings", "got"),
     [
         ("out", {}, "path='out'"),
-        (None, {"options": {"a": "b"}}, "options={'a': 'b'}"),
+        (None, {"options": {"a": "b"}}, "options={'a': …}"),
         (None, {"partition_by": "day"}, "partition_by=('day',)"),
     ],
 )

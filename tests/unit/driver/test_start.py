@@ -30,6 +30,11 @@ def test_a_stream_keeps_its_state_in_a_checkpoint() -> None:
     expect("CHECKPOINT_MISSING", run)
 
 
+def test_a_cluster_needs_a_checkpoint_that_all_machines_reach(nothing_compiles: SimpleNamespace) -> None:
+    nothing_compiles.spark = SimpleNamespace(sparkContext=SimpleNamespace(master="yarn"), conf={})
+    expect("CHECKPOINT_NOT_SHARED", lambda: run(checkpoint="ck"))
+
+
 def test_settings_without_a_meaning_for_batch_inputs_are_named(nothing_compiles: SimpleNamespace) -> None:
     nothing_compiles.streaming = False
     error = expect("BATCH_SETTINGS_USELESS", lambda: run(checkpoint="ck", trigger="1 second", seed=3))

@@ -66,6 +66,7 @@ class Run:
         last = max(logged, default=-1)
         if last >= 0 and not os.path.exists(self.root / f"spark/commits/{last}"):
             return last
+        _spark_writes(self.root / f"spark/sources/0/{last + 1}", "v1\n{}")
         _spark_writes(
             self.root / f"spark/offsets/{last + 1}",
             f'v1\n{{"batchWatermarkMs":0}}\n{{"logOffset":{last + 1}}}\n{last}',

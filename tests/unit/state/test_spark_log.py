@@ -154,16 +154,47 @@ def test_a_plan_of_another_batch_is_refused(known: SparkBatch | None, found: Spa
 def test_a_start_refuses_a_log_that_has_another_batch(tmp_path: Path, scheme: str) -> None:
     checkpoint = Checkpoint(f"{scheme}{tmp_path}/ck")
     checkpoint.open("test")
-    offsets = checkpoint.spark_log._store
+    offsets = checkpoint.spark_log.store
     offsets.write_atomic("offsets/0", b"first")
     checkpoint.commit(replace(a_manifest(0), spark_batch=checkpoint.spark_log.batch(0)))
     assert checkpoint.recover() is not None
     offsets.delete("offsets/0")
-    assert checkpoint.recover() is not None, "without an entry, the first batch tells"
+    with pytest.raises(StateError, match=r"CHECKPOINT_SPARK_LOG_OUTDATED.*ends before batch 0.*offsets/0"):
+        checkpoint.recover()
+    offsets.write_atomic("offsets/1", b"purged the one before")
+    assert checkpoint.recover() is not None
     offsets.write_atomic("offsets/0", b"second")
     with pytest.raises(StateError, match="CHECKPOINT_SPARK_BATCH_CHANGED"):
         checkpoint.recover()
     checkpoint.close()
+
+
+@pytest.mark.parametrize(
+    ("entry", "folder"),
+    [
+        (b'v1\n{}\n{"sequence":9}\n{"logOffset":4}\n7', "1"),
+        (b'v2\n{}\norders:{"logOffset":4}\nkafka:{"t":{"0":9}}\ntidegate_heartbeat:7', "orders"),
+    ],
+    ids=["by position", "by name"],
+)
+def test_a_log_that_lacks_part_of_a_list_of_source_files_is_refused(
+    store: Store, entry: bytes, folder: str
+) -> None:
+    log = SparkLog(store)
+    log.check_whole(SparkBatch())
+    store.write_atomic("offsets/3", entry)
+    names = ["0", "1", "2.compact", "3", "4", "5"]
+    for lacking in ("3", "4", "2.compact", None):
+        for name in names:
+            store.delete(f"sources/{folder}/{name}")
+            if name != lacking:
+                store.write_atomic(f"sources/{folder}/{name}", b"v1")
+        if lacking is None:
+            log.check_whole(log.batch(3))
+            continue
+        number = lacking.removesuffix(".compact")
+        with pytest.raises(StateError, match=rf"CHECKPOINT_FILE_MISSING.*sources/{folder}/{number}"):
+            log.check_whole(log.batch(3))
 
 
 # -- commits without a batch ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidegate.driver.spark_conf import LOCAL_CONF
+from tidegate.driver.session import LOCAL_CONF
 from tidegate_lab.bench.join.probe import Probe, Running
 from tidegate_lab.bench.join.running import SparkRunning, TidegateRunning
 from tidegate_lab.bench.join.spec import EventLog, Task

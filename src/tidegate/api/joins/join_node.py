@@ -111,16 +111,18 @@ def _check_suffix(suffix: object) -> None:
 
 def _sql_text(on: Any, left: Node, right: Node) -> str | None:
     """The SQL text of `on`, if it is one."""
+
+    def is_condition(text: str) -> bool:
+        return _is_sql(text) and text not in {*(columns_of(left) or ()), *(columns_of(right) or ())}
+
     if isinstance(on, str):
-        return (
-            on if _is_sql(on) and on not in {*(columns_of(left) or ()), *(columns_of(right) or ())} else None
-        )
+        return on if is_condition(on) else None
     if _is_column(on):
         return _column_text(on)
     parts = list(on) if isinstance(on, Sequence) else []
     if parts and all(map(_is_column, parts)):
         return " AND ".join(f"({_column_text(part)})" for part in parts)
-    wrong = next((p for p in parts if _is_column(p) or (isinstance(p, str) and _is_sql(p))), None)
+    wrong = next((p for p in parts if _is_column(p) or (isinstance(p, str) and is_condition(p))), None)
     if wrong is not None:
         raise FlowError(
             "An SQL condition of a join stands alone, not in a list",

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.api.nodes import Node
+from tidegate.driver.arrow_map import map_in_arrow
 from tidegate.driver.compile import ports
 from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.stream_rows import FrontDrop, Step, StreamRows
@@ -65,10 +66,10 @@ class PassInput:
         """The results of an operator's tasks over its rows, with these columns, or what goes on of them."""
         pipe = self.pipes.get(operator.name)
         if pipe is None:
-            return placed.mapInArrow(function, schema)
+            return map_in_arrow(placed, function, schema)
         reader = next((one for one in self.compiled.windows if one.reads_onward(pipe)), None)
         made = schema if reader is None or reader.early is None else reader.early.schema
-        results = placed.mapInArrow(piped(function, pipe, TaskContext.get), made)
+        results = map_in_arrow(placed, piped(function, pipe, TaskContext.get), made)
         if reader is not None:
             self.partials[reader.name] = results
         return results

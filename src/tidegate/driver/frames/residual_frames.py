@@ -21,6 +21,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.driver.arrow_map import map_in_arrow
 from tidegate.driver.sql_text import condition
 from tidegate.worker.join.residual import find_candidates, settle_judged
 from tidegate.worker.join.work import JoinWork
@@ -36,6 +37,6 @@ def judged(rows: DataFrame, join: JoinOperator, work: JoinWork) -> DataFrame:
         return rows
     layout, schema = join.candidates
     finding = replace(work, layout=layout)
-    candidates = rows.mapInArrow(find_candidates(work, finding, TaskContext.get), schema)
+    candidates = map_in_arrow(rows, find_candidates(work, finding, TaskContext.get), schema)
     marked = candidates.withColumn(OK, F.coalesce(condition(join.where), F.lit(False)))
-    return marked.mapInArrow(settle_judged(work, TaskContext.get), join.schema)
+    return map_in_arrow(marked, settle_judged(work, TaskContext.get), join.schema)

@@ -83,7 +83,7 @@ def _copied(rows: DataFrame, layout: JoinLayout, routing: Routing) -> DataFrame:
     marked = f"if({TAG} = {MARKER}, array(cast({CODE} as int) * {1 << _SHIFT}), {_either(is_right, targets)})"
     exploded = aimed.selectExpr("*", f"explode({marked}) AS {_TARGET}")
     role = f"({_TARGET} & 7) | if(shiftright({_TARGET}, {_SHIFT}) = {_STORE}, {STORE}, 0)"
-    kept = [f"`{field.name}`" for field in fields] + ([ROW] if any(layout.tracked) else [])
+    kept = [quoted(field.name) for field in fields] + ([ROW] if any(layout.tracked) else [])
     return exploded.selectExpr(
         *kept, f"cast({role} as tinyint) AS {ROLE}", f"shiftright({_TARGET}, {_SHIFT}) AS {INSTANCE}"
     )

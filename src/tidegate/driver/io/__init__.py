@@ -9,5 +9,7 @@ read_limits.py       how many rows sources give to the next batch: backpressure
 default_limits.py    the same without a goal: as much as tasks have memory for
 file_log.py          which files Spark's file source gave to a batch
 availability.py      when the rows of a batch became available
+heartbeat.py         the source that gives a batch even when no row came
+shared_paths.py      whether all machines reach a checkpoint
 source_sifters.py    sifters published for machines at the sources
 """

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.api.nodes import Output
+from tidegate.driver.compile.keys import quoted
 from tidegate.errors import FlowError
 
 #: The partition column of tables of files.
@@ -30,7 +31,7 @@ def append(output: Output, frame: DataFrame, batch: int) -> None:
         _check_columns(output, rows.columns, columns)
         # The session is the query's own clone. Without rows nothing is overwritten.
         spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
-        rows.select(*columns).write.mode("overwrite").insertInto(table)
+        rows.select(*map(quoted, columns)).write.mode("overwrite").insertInto(table)
     else:
         frame.write.options(**exactly_once(output, batch), **output.options).mode("append").saveAsTable(table)
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tidegate.observe.logs.events import LogEvents, Telemetry
+from tidegate.redaction import without_secrets
 
 LOGGER = "tidegate.query"
 
@@ -57,5 +58,6 @@ class QueryLog:
             self._say(logging.ERROR, f"failed after batch {self._batch}: {failure}")
 
     def _say(self, level: int, text: str) -> None:
+        text = without_secrets(text)  # of checkpoints, and in errors of other libraries
         extra = {"query_name": self._name, "batch_id": self._batch}
         self._logger.log(level, "%s: %s", self._name, text, extra=extra)

@@ -35,6 +35,7 @@ class SpaceMaker:
         self.schema = schema
         self._by_folded_name: dict[str, list[str]] = {}
         for column in schema:
+            # Columns that differ in case alone are usable only where Spark compares names by case.
             self._by_folded_name.setdefault(column.lower(), []).append(column)
         self._written: dict[str, str] = {}
         #: The values that queries name, by column in the order of first use.
@@ -80,13 +81,15 @@ class SpaceMaker:
                 code="QUERY_COLUMN_MISSING",
                 do=f"Use one of the columns {', '.join(self.schema)}",
             )
+        if len(matching) > 1 and written in matching:
+            matching = [written]
         if len(matching) > 1:
             raise FlowError(
                 f"Column {written!r} is ambiguous",
                 code="QUERY_COLUMN_AMBIGUOUS",
                 got=", ".join(matching),
-                why="As in Spark, column names are case-insensitive",
-                do="Rename one of them with with_column_renamed before match",
+                why="They differ in upper and lower case alone, and none is spelled as in the query",
+                do="Spell it as the column, or rename one of them with with_column_renamed before match",
             )
         kind = self.schema[matching[0]]
         if kind not in KINDS:

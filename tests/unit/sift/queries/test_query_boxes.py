@@ -137,6 +137,9 @@ def test_a_set_of_queries_that_means_nothing_is_refused(queries: list[RangeQuery
         boxes_of(queries, SCHEMA)
 
 
-def test_columns_that_differ_in_case_alone_are_ambiguous_as_in_spark() -> None:
-    with pytest.raises(FlowError, match=r"QUERY_COLUMN_AMBIGUOUS\] Range query 'a' .*Got: x, X"):
-        boxes_of([RangeQuery("a", "X < 1")], {"x": "number", "X": "number"})
+def test_a_column_that_a_query_spells_as_it_is_is_meant_and_any_other_case_is_ambiguous() -> None:
+    columns = {"x": "number", "Xx": "number", "XX": "number"}
+    made = boxes_of([RangeQuery("a", "XX < 1")], columns)
+    assert [axis.column for axis in made.axes] == ["XX"]
+    with pytest.raises(FlowError, match=r"QUERY_COLUMN_AMBIGUOUS\] Range query 'a' .*Got: Xx, XX"):
+        boxes_of([RangeQuery("a", "xx < 1")], columns)
