@@ -781,7 +781,7 @@ MISTAKES = (
         "options beside a function",
         lambda b: b.near().write_to(print, options={"compression": "zstd"}),
         "OUTPUT_FUNCTION_SETTINGS",
-        ("options", "zstd", "format"),
+        ("options", "compression", "format"),
     ),
     Mistake(
         "update mode",

@@ -471,9 +471,9 @@ BROKEN = (
         "a checkpoint that cannot be written any more",
         partial(sink_that, lose_plans),
         plans_again,
-        "STATE_UNREACHABLE",
-        ("Batch 1", "/ck/tidegate/plans", NOT_COMMITTED, "Check the disk"),
-        ("batch_id",),
+        "CHECKPOINT_FILE_UNUSABLE",
+        ("plans/0000000001.json", "/ck/tidegate/plans", "Look at what is there"),
+        (),
     ),
     Broken(
         "a table with other columns",
