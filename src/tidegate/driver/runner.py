@@ -127,7 +127,8 @@ def run_stream(
         begun = checkpoint.plans.read(engine.manifest.batch + 1)
         run.log.recovered(engine.manifest.batch, replays=begun is not None)
         if engine.settles_first:
-            with QuietLogs(compiled.spark), run.failing():
+            wanted = _settings(compiled.spark, _wanted(compiled.spark))
+            with wanted, QuietLogs(compiled.spark), run.failing():
                 engine.finish_settling()
         leaves = compiled.query_input.leaves
         writer = _named(compiled.query_input.frame().writeStream.foreachBatch(run.take), name)

@@ -215,6 +215,8 @@ class Engine:
     def finish_settling(self) -> None:
         """Finish that commit under its plan; no batch may run before it."""
         self._commit_next(None, None)
+        # Its frames belong to the user's session, those of the batches to the clone of it.
+        self._frame_cache = FrameCache()
 
     def _commit_next(self, frame: DataFrame | None, taken: SparkBatch | None, flush: bool = False) -> None:
         """The next commit: the rows of a batch of Spark, or without rows."""

@@ -1,6 +1,7 @@
 """Parts that all tasks share. Rows enter a worker in `task_runner.py`.
 
-task_runner.py     what Spark calls with Arrow batches: by_instance (with state), by_partition (without)
+task_runner.py     what Spark calls with Arrow batches: by_instance and in_one_task (with state),
+                   by_partition (without)
 task_errors.py     brings an error of a task to the driver, with its code and details
 layout.py          the columns of rows, in the shuffle and in the state
 runs.py            sorted rows of one side: new, or stored by an earlier batch
