@@ -117,3 +117,36 @@ def test_operators_behind_one_without_rows_run_all_the_same(
     assert query.await_termination(PATIENCE_SECONDS)
     assert not none.rows
     assert len(near.rows) > 100
+
+
+def test_a_window_over_a_stream_takes_one_shuffle_though_all_partitions_have_rows_of_a_group(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_batches, "RUN_SECONDS_MAX", -1.0)
+    files = [a_file(number) for number in range(FILES)]
+    add_files(tmp_path / "in", files)
+    # One shuffle of the test's own, before the windows.
+    rows = a_stream(spark, tmp_path / "in").transform(lambda frame: frame.repartition(4, "v"))
+    counts = rows.window("5 seconds", by="k", name="counts").agg(
+        n=F.count("*"), total=F.sum("v"), values=F.collect_set("v"), about=F.approx_count_distinct("v")
+    )
+    sink = Sink()
+    query = tg.start(
+        counts.write_to(sink, name="counts"),
+        name="one shuffle",
+        checkpoint=str(tmp_path / "ck"),
+        available_now=True,
+        partitions=4,
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    # The last job is the action: behind the test's own shuffle, aggregation and tasks.
+    assert jobs_of(spark, "one shuffle", 1)[-1][1] == 3
+    made = pd.DataFrame(sink.rows, columns=sink.columns)
+    given = pd.concat([table.to_pandas() for table in files])
+    given = given[given["ts"] < made["window_end"].max().tz_localize("UTC")]
+    expected = given.groupby([given["ts"].dt.floor("5s"), "k"])["v"].agg(["size", "sum", set])
+    values = [set(one) for one in made["values"]]
+    assert sorted(zip(made["n"], made["total"], map(sorted, values), strict=True)) == sorted(
+        (size, total, sorted(some)) for size, total, some in expected.itertuples(index=False)
+    )
+    assert (abs(made["about"] / list(map(len, values)) - 1) < 0.2).all()

@@ -35,6 +35,7 @@ from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.one_scan import one_scan
 from tidegate.driver.compile.ports import Lanes, Port
+from tidegate.driver.frames.frame_cache import Selection
 from tidegate.driver.frames.grafts import renewed
 from tidegate.driver.operators.join import JoinOperator
 from tidegate.driver.operators.protocol import Operator
@@ -217,11 +218,11 @@ class _Compiler:
         values = [value for _, value, _ in stored]
 
         @cache
-        def columns() -> list[Column]:
-            return ports.projection(port, lanes, values, code, keyless)
+        def columns() -> Selection:
+            return Selection(ports.projection(port, lanes, values, code, keyless))
 
         def project(rows: DataFrame) -> DataFrame:
-            return rows.select(*columns())
+            return columns().of(rows)
 
         entry = None
         if isinstance(base, Source):

@@ -117,13 +117,20 @@ class StreamRows:
         """The rows of a reader; None if its streams have none. `fronts`: what it drops, and counts."""
         return None if self.is_empty(entry) else self.entry(entry, fronts)
 
-    def entry(self, entry: Entry, fronts: Sequence[FrontDrop] = (), behind: Step | None = None) -> DataFrame:
+    def entry(
+        self,
+        entry: Entry,
+        fronts: Sequence[FrontDrop] = (),
+        behind: Step | None = None,
+        bound: Step = bounded,
+    ) -> DataFrame:
         """The same; a frame without rows if its streams have none.
 
-        `behind`: a filter behind the steps. Spark moves it in front of those that leave its columns alone.
+        `behind`: a filter or projection behind the steps. Spark moves a filter in front of those that leave
+        its columns alone. `bound`: makes the rows a source of their own.
         """
         if id(entry) not in self._entered:
-            self._entered[id(entry)] = self._made(entry, fronts, behind)
+            self._entered[id(entry)] = bound(self._made(entry, fronts, behind))
         return self._entered[id(entry)]
 
     @property
@@ -207,7 +214,7 @@ class StreamRows:
             rows = front.of(rows) if front.behind else rows
         rows = rows if behind is None else behind(rows)
         self._publishes(rows, names)
-        return bounded(rows)
+        return rows
 
     def _on_top(self, entry: Entry, plans: Mapping[str, Any]) -> Any:
         nested, now_ms = self._nested(entry), self._given.now_ms

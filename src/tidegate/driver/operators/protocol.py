@@ -26,6 +26,7 @@ from tidegate.control.balance.balancing import Balanced
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.ports import Lanes
 from tidegate.driver.frames.drop_frames import Passing
+from tidegate.driver.frames.frame_cache import Selection
 from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.operators.tap import Entry, PortInput, Tap
 from tidegate.model.graph import OperatorTraits, Reader
@@ -169,11 +170,19 @@ class Operator(ABC):
         return not self.columns.keys() <= set(self.schema.names)
 
     @cached_property
-    def every_column(self) -> list[Column]:
+    def rows_only(self) -> Selection:
         """All columns of its rows. Those that tasks leave out are null; nothing behind reads them."""
+        return Selection(self._every_column())
+
+    @cached_property
+    def rows_and_cells(self) -> Selection:
+        """The same with the cell of each row, if they have one."""
+        return Selection(self._every_column() + ([CELL] if CELL in self.schema.names else []))
+
+    def _every_column(self) -> list[Column | str]:
         made = set(self.schema.names)
         return [
-            F.col(quoted(name)) if name in made else F.lit(None).cast(kind).alias(name)
+            quoted(name) if name in made else F.lit(None).cast(kind).alias(name)
             for name, kind in self.columns.items()
         ]
 

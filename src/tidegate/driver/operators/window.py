@@ -28,6 +28,7 @@ from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.frames.window_frames import (
     drop_counts,
     dropped_in_front,
+    entering,
     only_markers,
     partials,
     routed_partials,
@@ -130,9 +131,9 @@ class WindowOperator(Operator):
         )
 
     def frame(self, rows: PassInput, work: WindowWork) -> DataFrame:
-        """Partial aggregation, one shuffle by instance number, then the kernels."""
+        """Partial aggregation in each partition, one shuffle by instance number, then the kernels."""
         early = rows.partials.get(self.name)
-        taken = self._entering(rows, work) if early is None else None
+        taken = entering(self, work, rows) if early is None else None
         if taken is not None:
             rows.dropped[self.name, 0] = drop_counts(work)
         if early is not None:
@@ -163,13 +164,6 @@ class WindowOperator(Operator):
     def _tasks(self) -> Callable[[WindowWork, int, str], Task]:
         """The constructor of a task from work order, instance and attempt."""
         return WindowInstance
-
-    def _entering(self, rows: PassInput, work: WindowWork) -> DataFrame | None:
-        """The input rows without those that no kept window needs; None in a pass without any."""
-        front = dropped_in_front(work)
-        if self.tap is None:
-            return rows.upstream(self.node.parent, front=front)
-        return rows.port(self.tap.entry, () if front is None else (front,))
 
 
 def build_window(
