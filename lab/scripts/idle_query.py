@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +79,13 @@ def flow(spark: SparkSession, folder: Path) -> Any:
 
 def written(folder: Path) -> dict[str, int]:
     """Files and bytes of the query, hidden ones included."""
-    files = [path for part in ("ck", "out") for path in (folder / part).rglob("*") if path.is_file()]
-    return {"files": len(files), "bytes": sum(path.stat().st_size for path in files)}
+    sizes = []
+    for part in ("ck", "out"):
+        for home, _, names in os.walk(folder / part):
+            for name in names:
+                with suppress(FileNotFoundError):  # a temporary file that is gone
+                    sizes.append(os.stat(os.path.join(home, name)).st_size)
+    return {"files": len(sizes), "bytes": sum(sizes)}
 
 
 if __name__ == "__main__":
