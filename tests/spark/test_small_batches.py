@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files
-from tests.spark.test_stream_input import a_file, a_stream
+from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, counted, seconds
+from tests.spark.test_stream_input import ROWS, a_file, a_stream
 
 import tidegate as tg
 from tidegate.control import small_batches
@@ -97,6 +97,26 @@ def test_a_batch_with_one_output_takes_one_job_wherever_that_goes(
     query = tg.start(out, name=name, checkpoint=str(tmp_path / "ck"), available_now=True)
     assert query.await_termination(PATIENCE_SECONDS)
     assert [jobs_of(spark, name, batch) for batch in range(1, FILES)] == [[("near", 1)]] * (FILES - 1)
+
+
+@pytest.mark.parametrize(("condition", "kept"), [("v >= 0", 1.0), ("v % 2 = 0", 0.5), ("false", 0.0)])
+def test_rows_that_pass_by_all_operators_are_written_and_counted_in_one_job(
+    spark: SparkSession, tmp_path: Path, condition: str, kept: float
+) -> None:
+    # The last file is an hour late.
+    add_files(tmp_path / "in", [a_file(360), a_file(361), a_file(0)])
+    rows = a_stream(spark, tmp_path / "in").filter(condition)
+    name = f"straight {kept}"
+    out = rows.write_to("parquet", tmp_path / "out", name="out")
+    query = tg.start(out, name=name, checkpoint=str(tmp_path / "ck"), available_now=True)
+    assert query.await_termination(PATIENCE_SECONDS)
+    assert [jobs_of(spark, name, batch) for batch in range(3)] == [[("output out", 1)]] * 3
+    passed = spark.read.parquet(str(tmp_path / "in")).where(condition)
+    on_time = passed.where(f"unix_micros(ts) >= {seconds(3600)}")
+    written = spark.read.schema(rows.schema).parquet(str(tmp_path / "out"))
+    assert counted(written.collect()) == counted(on_time.collect())
+    stream = query.receipts(by="total").set_index("kind").loc["stream"]
+    assert (stream.rows_offered, stream.rows_late) == (3 * ROWS, passed.count() - on_time.count())
 
 
 @pytest.mark.parametrize("together", [True, False])

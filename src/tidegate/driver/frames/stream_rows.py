@@ -44,6 +44,11 @@ def stream_count(stream: str) -> str:
     return f"stream {stream}"
 
 
+def late_count(stream: str) -> str:
+    """The name under which Spark counts the late rows of a stream that are written as they are read."""
+    return f"late {stream}"
+
+
 def available_count(stream: str) -> str:
     """The name under which Spark observes when the rows of a stream became available."""
     return f"available {stream}"
@@ -213,6 +218,12 @@ class StreamRows:
         for front in fronts:
             rows = front.of(rows) if front.behind else rows
         rows = rows if behind is None else behind(rows)
+        direct = self._compiled.direct_tap
+        if direct is not None and direct.entry is entry and self._plan is not None:
+            before_us = data(self._plan.late.streams[direct.stream], "bigint")
+            late = f"{self.usable(direct.stream)} AND {TIME} < {before_us}"
+            rows = rows.observe(late_count(direct.stream), F.expr(f"count_if({late}) AS {ROWS}"))
+            names.append(late_count(direct.stream))
         self._publishes(rows, names)
         return rows
 
