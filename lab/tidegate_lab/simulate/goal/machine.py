@@ -45,6 +45,8 @@ class Machine:
     #: The part of the batches whose overhead is longer, and by how many seconds: a commit that merges files,
     #: a collection of garbage.
     hiccups: tuple[float, float] = (0.0, 0.0)
+    #: The part of the work that goes on beside the overhead: shedding it does not shorten a batch.
+    beside: float = 0.0
     cores: int = 4
 
     def coldness(self, now: float) -> float:
@@ -75,6 +77,10 @@ class Machine:
         """Seconds by which the overhead of a batch is longer than usual."""
         share, seconds = self.hiccups
         return seconds * float(np.random.default_rng([self.seed, 103, number]).random() < share)
+
+    def together(self, overhead: float, work: float) -> float:
+        """Seconds of a batch with this overhead and this work."""
+        return overhead + work - min(overhead, self.beside * work)
 
     @property
     def noise_99(self) -> float:

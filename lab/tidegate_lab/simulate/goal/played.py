@@ -162,19 +162,20 @@ def _timed(
     parts = np.array([scale * did[one.name].seconds for scale, one in zip(scales, operators, strict=True)])
     full = sum(scale * did[one.name].full_seconds for scale, one in zip(scales, operators, strict=True))
     noisy: NDArray[np.float64] = cold * common * own * parts
-    work = cold * common * overhead + machine.hiccup(number) + float(noisy.sum())
+    measured = cold * common * overhead + machine.hiccup(number)
+    work = float(parts.sum())
     return Batch(
         number,
         begin,
-        machine.end(begin, work),
+        machine.end(begin, machine.together(measured, float(noisy.sum()))),
         _oldest(scenario, spans),
         spans,
         shed,
         did,
         {one.name: float(seconds) for one, seconds in zip(operators, noisy, strict=True)},
-        cold * (overhead + float(parts.sum())),
-        cold * (overhead + full),
-        overhead + full,
+        cold * machine.together(overhead, work),
+        cold * machine.together(overhead, full),
+        machine.together(overhead, full),
     )
 
 
