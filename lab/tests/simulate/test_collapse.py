@@ -3,14 +3,14 @@
 Both were seen on Spark, at four times the rows of calm: the probe ratio fell to 0.07 and to 0.25 while
 batches took half of their time. Here they are constructed.
 
-    overhead  ▂▂▂█▂▂█▂▂▂▂█▂▂█   Three of ten batches have more overhead than others, and would fit nevertheless.
+    overhead  ▂▂▂█▂▂█▂▂▂▂█▂▂█   Three of ten batches have more overhead than others, and would still fit.
                                 Overhead is taken for what three of four batches stay below, and a margin for
                                 errors is kept free on top of that: the same spread counts twice.
     work      ░░░░░░░░░░        Work goes on beside something that takes longer. Its processor time is
     sink      ███████████████   measured, so shedding it seems to save as much; it saves nothing.
 
-In the first, r falls to 0.38 while the median batch takes 0.36 to 0.59 s of its second. In the second it falls
-to 0.23, and batches take 1.05 s as before.
+In the first, r falls to 0.38 while the median batch takes 0.36 to 0.59 s of its second. In the second it
+falls to 0.23, and batches take 1.05 s as before.
 """
 
 from __future__ import annotations
