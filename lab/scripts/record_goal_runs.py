@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records what batches of real Spark did under a goal, for the calibration of the simulator.
 
-    lab/scripts/record_goal_runs.py FOLDER [--seconds 80] [--flows join pairs mixed] [--turn 1]
+    lab/scripts/record_goal_runs.py FOLDER [--seconds 90] [--flows join pairs mixed] [--turn 1]
 
 Each flow runs with a goal of two seconds while its rate steps up and down, so that batches differ in rows and
 in what they shed. One file per flow and turn: rows, plan, work and time of every batch, from the telemetry of
@@ -23,9 +23,13 @@ from pyspark.sql import functions as F
 import tidegate as tg
 from tidegate.observe.json_frame import versions
 from tidegate.state.checkpoint import Checkpoint
+from tidegate_lab.simulate.goal.calibration import recorded_batches
 
 #: Rows a second of each stream at the top; the parts of them that come, second by second of a period.
 ROWS, LEVELS, EACH_SECONDS = 12_000, (20, 100, 50, 75, 35, 100), 6
+#: Values of x, how near those of a pair are, and how many pairs are as near.
+_VALUES, _APART = 999, 20
+NEAR = (2 * _APART - 1) / _VALUES
 #: By flow: keys of its join, and the window in seconds.
 KEYS, WINDOWS = {"join": 2000, "pairs": 12, "mixed": 500}, {"join": 10, "pairs": 4, "mixed": 8}
 
@@ -41,13 +45,13 @@ def rows(spark: SparkSession, name: str, keys: int, rate: int) -> DataFrame:
     return kept.select(
         F.col("timestamp").alias("ts"),
         F.pmod(F.hash("value", F.lit(name + "key")), F.lit(keys)).alias("key"),
-        F.pmod(F.hash("value", F.lit(name + "x")), F.lit(999)).alias("x"),
+        F.pmod(F.hash("value", F.lit(name + "x")), F.lit(_VALUES)).alias("x"),
     )
 
 
 def near(left: Any, right: Any) -> Any:
     """A condition that pandas decides, pair by pair."""
-    return abs(left.x - right.x) < 20
+    return abs(left.x - right.x) < _APART
 
 
 def flow(spark: SparkSession, kind: str, folder: Path) -> list[Any]:
@@ -73,14 +77,15 @@ def record(spark: SparkSession, kind: str, seconds: int) -> dict[str, Any]:
         with tg.start(*outputs, checkpoint=checkpoint, trigger="1 second", goal=goal) as query:
             query.await_termination(seconds)
         opened = Checkpoint(checkpoint)
-        told = [opened.telemetry.read(batch) for batch in opened.telemetry.batches()]
+        telemetry = [opened.telemetry.read(batch) for batch in opened.telemetry.batches()]
         return {
             "flow": kind,
             "versions": versions(),
             "cores": spark.sparkContext.defaultParallelism,
             "window_seconds": WINDOWS[kind],
             "keys": KEYS[kind],
-            "batches": told,
+            "density": NEAR if kind == "pairs" else 1.0,
+            "batches": recorded_batches(telemetry, "joined"),
         }
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -91,7 +96,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--seconds", type=int, default=80)
+    parser.add_argument("--seconds", type=int, default=90)
     parser.add_argument("--flows", nargs="+", choices=tuple(KEYS), default=tuple(KEYS))
     parser.add_argument("--turn", type=int, default=1)
     given = parser.parse_args()
