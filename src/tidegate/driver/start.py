@@ -12,6 +12,7 @@ from tidegate.api.balance import Balance
 from tidegate.api.goal import Shed
 from tidegate.api.nodes import Output
 from tidegate.api.start import StartOptions, WatermarkRule
+from tidegate.control.balance.balancing import partitions_of
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.compiler import compile_flow
 from tidegate.driver.engine.settings import Settings, numbers
@@ -36,6 +37,7 @@ from tidegate.driver.worker_python import prepare_workers
 from tidegate.errors import FlowError
 from tidegate.model.codec import to_json_values
 from tidegate.model.graph import LateRule
+from tidegate.model.plan import Plan
 from tidegate.policies import Adaptive
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.receipt_log import Retention
@@ -53,15 +55,16 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
     if spark is not None:
         prepare_workers(spark)
     parallelism = 1 if spark is None else spark.sparkContext.defaultParallelism
-    stored = _stored_flow(options.checkpoint)
-    kept = stored.get("partitions")
+    stored, begun = _stored(options.checkpoint)
+    # Before the first commit, the plan of the batch that was begun has the number.
+    kept = stored.get("partitions", None if begun is None else max(partitions_of(begun).values(), default=None))
     partitions, instances = numbers(options.partitions, options.instances, kept, parallelism)
     shed = options.shed or Shed()
     compiled = compile_flow(
         outputs,
         partitions,
         cells=options.goal is not None and shed.utility is not None,
-        sifts=options.goal is not None and shed.sift != "none",
+        sifts=(options.goal is not None and shed.sift != "none") or _sifts(begun),
         repairs=options.goal is not None and shed.repair is not None,
         stored=stored,
         renames=options.renames,
@@ -136,20 +139,29 @@ def _session(outputs: Sequence[Output]) -> SparkSession | None:
     return None
 
 
-def _stored_flow(path: str | None) -> Mapping[str, Any]:
-    """The flow of the checkpoint, whose partitions and stored columns stay: also on a machine with another
-    number of cores, and where fewer columns are read. Before the first commit its names alone."""
+def _stored(path: str | None) -> tuple[Mapping[str, Any], Plan | None]:
+    """The flow of the checkpoint, and the plan of a batch that was begun.
+
+    The flow's partitions and stored columns stay: also on a machine with another number of cores, and where
+    fewer columns are read. Before the first commit it has names alone.
+    """
     if path is None:
-        return {}
+        return {}, None
     try:
         checkpoint = Checkpoint(path)
         found = checkpoint.manifests.load_latest()
         names = checkpoint.first_names() if found is None else None
+        begun = checkpoint.plans.read(0 if found is None else found.batch + 1)
     except Exception:
-        return {}  # Opening the checkpoint, or recovery of the state, raises the full error.
+        return {}, None  # Opening the checkpoint, or recovery of the state, raises the full error.
     if found is not None:
-        return found.flow
-    return {} if names is None else {"names": to_json_values(names)}
+        return found.flow, begun
+    return {} if names is None else {"names": to_json_values(names)}, begun
+
+
+def _sifts(begun: Plan | None) -> bool:
+    """Whether the first batch, which was planned by another run, may drop rows in front of matches."""
+    return begun is not None and bool(begun.shed.sifters)
 
 
 def _late_rule(spark: SparkSession, wanted: WatermarkRule) -> LateRule:
