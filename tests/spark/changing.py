@@ -85,7 +85,7 @@ class Flow:
     streams: tuple[str, str] = ("left", "right")
     schema: str = SCHEMA
     how: Any = "inner"
-    on: str = "k"
+    on: Any = "k"
     where: Any = None
     within_us: int = WITHIN_US
     size_us: int = BUSY_US

@@ -57,7 +57,8 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
     parallelism = 1 if spark is None else spark.sparkContext.defaultParallelism
     stored, begun = _stored(options.checkpoint)
     # Before the first commit, the plan of the batch that was begun has the number.
-    kept = stored.get("partitions", None if begun is None else max(partitions_of(begun).values(), default=None))
+    planned = {} if begun is None else partitions_of(begun)
+    kept = stored.get("partitions", max(planned.values(), default=None))
     partitions, instances = numbers(options.partitions, options.instances, kept, parallelism)
     shed = options.shed or Shed()
     compiled = compile_flow(

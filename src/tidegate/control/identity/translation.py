@@ -45,6 +45,7 @@ _SHUT: tuple[tuple[str, ...], ...] = (("shut",), ("drops",), ("drops", _EACH, "s
 _FLOW = (
     *(("streams",), ("operators", _EACH, "stream"), ("operators", _EACH, "left", "stream")),
     *(("operators", _EACH, "right", "stream"), ("operators",), ("names", "streams"), ("names", "operators")),
+    ("steps",),
 )
 #: An output in the window drop network, outputs that drop windows together, and the level of such a drop.
 _OUTPUT, _AND, _LEVEL = "output ", " + output ", "windows of "

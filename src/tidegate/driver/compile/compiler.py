@@ -18,7 +18,13 @@ from pyspark.sql import types as T
 from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Source, StatelessStep, Union, name_of
 from tidegate.control.identity.flow_change import FlowChange
 from tidegate.driver.compile import ports
-from tidegate.driver.compile.column_pruning import blank_frame, columns_needed, stored_by, visible_only
+from tidegate.driver.compile.column_pruning import (
+    StoredBefore,
+    blank_frame,
+    columns_needed,
+    stored_by,
+    visible_only,
+)
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.counted_streams import judged_by_spark, observed_streams, shared_streams
 from tidegate.driver.compile.graph_checks import (
@@ -33,6 +39,7 @@ from tidegate.driver.compile.graph_checks import (
 )
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
+from tidegate.driver.compile.lineage import steps_text
 from tidegate.driver.compile.one_scan import one_scan
 from tidegate.driver.compile.ports import Lanes, Port
 from tidegate.driver.frames.frame_cache import Selection
@@ -193,7 +200,7 @@ class _Compiler:
     def wanted(self, name: str) -> frozenset[str] | None:
         return self._wanted.get(name)
 
-    def stored(self, name: str, side: int) -> tuple[str, ...] | None:
+    def stored(self, name: str, side: int) -> StoredBefore | None:
         # What is read is known when an operator is built for the second time.
         return stored_by(self._stored, name, side) if name in self._wanted else None
 
@@ -336,6 +343,11 @@ class _Compiler:
             base, _ = ports.steps_of(base.inputs[0])
         return base.frame.schema[base.time].dataType if isinstance(base, Source) else T.NullType()
 
+    def _steps(self, name: str) -> list[str]:
+        """What stands in front of each input of an operator, as text."""
+        inputs = next(one.node.inputs for one in self.compiled.operators if one.name == name)
+        return [steps_text(self.frame(node), ports.steps_of(node)[1]) for node in inputs]
+
     def _fingerprint(self) -> dict[str, Any]:
         """What must not change between two runs on one checkpoint."""
         compiled = self.compiled
@@ -344,10 +356,14 @@ class _Compiler:
         return {
             "partitions": self.partitions,
             "streams": {
-                name: {"time": source.time, "schema": source.frame.schema.simpleString()}
+                name: {
+                    "time": source.time,
+                    "schema": {one.name: one.dataType.simpleString() for one in source.frame.schema.fields},
+                }
                 for name, source in compiled.sources.items()
             },
             "operators": operators,
+            "steps": {name: self._steps(name) for name in operators},
             "names": to_json_values(compiled.graph.names),
         }
 

@@ -40,6 +40,7 @@ from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import WorkOrder
 
 if TYPE_CHECKING:
+    from tidegate.driver.compile.column_pruning import StoredBefore
     from tidegate.driver.operators.union import UnionPort
 
 #: The schema of tasks that stage; a type, because Spark would parse text in every batch.
@@ -268,7 +269,7 @@ class Builder(Protocol):
         """The columns of an operator that are read behind it; None: all, as far as is known."""
         ...
 
-    def stored(self, name: str, side: int) -> tuple[str, ...] | None:
+    def stored(self, name: str, side: int) -> StoredBefore | None:
         """What an earlier run on the checkpoint stores of a side of a join; None: there was none."""
         ...
 
