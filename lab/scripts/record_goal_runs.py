@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records what batches of real Spark did under a goal, for the calibration of the simulator.
 
-    lab/scripts/record_goal_runs.py FOLDER [--seconds 90] [--flows join pairs mixed] [--turn 1]
+    lab/scripts/record_goal_runs.py FOLDER [--seconds 90] [--flows join pairs mixed] [--turns 1 2]
 
 Each flow runs with a goal of two seconds while its rate steps up and down, so that batches differ in rows and
 in what they shed. One file per flow and turn: rows, plan, work and time of every batch, from the telemetry of
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=int, default=90)
     parser.add_argument("--flows", nargs="+", choices=tuple(KEYS), default=tuple(KEYS))
-    parser.add_argument("--turn", type=int, default=1)
+    parser.add_argument("--turns", nargs="+", type=int, default=(1, 2))
     given = parser.parse_args()
     spark = (
         SparkSession.builder.master("local[2]")
@@ -109,10 +109,11 @@ def main() -> None:
     )
     spark.sparkContext.setLogLevel("ERROR")
     given.folder.mkdir(parents=True, exist_ok=True)
-    for kind in given.flows:
-        target = given.folder / f"{kind}-{given.turn}.json"
-        target.write_text(json.dumps(record(spark, kind, given.seconds)), encoding="utf-8")
-        print(target, flush=True)
+    for turn in given.turns:
+        for kind in given.flows:
+            target = given.folder / f"{kind}-{turn}.json"
+            target.write_text(json.dumps(record(spark, kind, given.seconds)) + "\n", encoding="utf-8")
+            print(target, flush=True)
     spark.stop()
 
 

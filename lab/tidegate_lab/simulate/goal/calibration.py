@@ -54,9 +54,9 @@ class RecordedBatch:
     keep_share: float
     #: Rows that reached the window aggregate.
     window_rows: int = 0
-    #: Pairs and matches as tasks counted them.
-    pairs: int = 0
+    #: Matches of the join as its tasks counted them, and their processor time.
     matches: int = 0
+    cpu_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def recorded_batches(telemetry: Sequence[Mapping[str, Any]], join: str) -> list[
                 "explore_share": shed["explore_share"],
                 "keep_share": shed["keep_share"],
                 "window_rows": sum(sum(each["offered"]) - sum(each["dropped"]) for each in others),
-                "pairs": sum(one["looked_at"] for one in shed["windows"]),
                 "matches": sum(each["matches"] for each in mine),
+                "cpu_seconds": round(sum(each["cpu_seconds"] for each in mine), 4),
             }
         )
     return found

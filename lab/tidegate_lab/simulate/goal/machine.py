@@ -34,9 +34,10 @@ class Machine:
     fixed_seconds: float
     #: Standard deviation of the logarithm of a batch's time.
     noise: float = 0.03
-    #: Multiple of a warm batch's time at the start, and seconds until the process is warm.
+    #: Multiple of a warm batch's time at the start, seconds until the process is warm, and when it started.
     cold_times: float = 1.0
     cold_seconds: float = 3.0
+    started: float = 0.0
     #: (moment, seconds).
     pauses: tuple[tuple[float, float], ...] = ()
     #: From a moment on: everything takes so many times as long; and so many seconds are added by a sink.
@@ -55,7 +56,7 @@ class Machine:
             return 1.0
         # `_WARM` above a warm one after `cold_seconds`.
         falls = np.log((self.cold_times - 1) / _WARM) / self.cold_seconds
-        return float(1 + (self.cold_times - 1) * np.exp(-falls * now))
+        return float(1 + (self.cold_times - 1) * np.exp(-falls * max(0.0, now - self.started)))
 
     def speed(self, now: float) -> float:
         """What times are multiplied by because the machine has become slower or faster."""

@@ -352,7 +352,7 @@ def _settings(scenario: Scenario) -> KeepSettings:
         scenario.latency_seconds,
         {_output(name): weight for name, weight in scenario.weights.items()},
         trigger_seconds=scenario.trigger_seconds,
-        freshest=frozenset(joins),
+        freshest=frozenset() if scenario.repair else frozenset(joins),
     )
     matches = {
         one.name: draw_queries(workload_of(one.seed))
