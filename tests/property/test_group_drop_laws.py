@@ -1,4 +1,4 @@
-"""The laws of dropping windows by groups: the gap of every group, the share of every window, and no memory."""
+"""The laws of dropping windows by groups: the gap of each group, the share of each window, and no memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ CALLS = st.lists(st.tuples(st.integers(0, 2_000), st.floats(0, 1) | st.sampled_f
 def runs_of(dropped: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The lengths of all runs, cohort by cohort."""
     edges = np.diff(dropped.astype(np.int8), axis=1, prepend=0, append=0)
-    return np.nonzero(edges < 0)[1] - np.nonzero(edges > 0)[1]
+    lengths: NDArray[np.int64] = np.nonzero(edges < 0)[1] - np.nonzero(edges > 0)[1]
+    return lengths
 
 
 def gaps_us(decided: NDArray[np.bool_], slide_us: int) -> NDArray[np.int64]:
@@ -46,7 +47,9 @@ def decided(drop: GroupDrop, calls: list[tuple[int, float]], from_us: int = 0) -
         at_us += further
         next_us = (begin + found.shape[1]) * windows.slide_us + windows.offset_us
         gaps = gaps_us(found, windows.slide_us)
-        found = np.hstack([found, drop.decide(next_us, gaps, at_us, part * share_max(windows.max_gap)).dropped])
+        found = np.hstack(
+            [found, drop.decide(next_us, gaps, at_us, part * share_max(windows.max_gap)).dropped]
+        )
     return DecidedGroups(begin, found)
 
 

@@ -95,6 +95,8 @@ class BatchOutcome:
     latency: LatencyProgress | None = None
     #: About outputs: windows that they lack.
     warnings: Sequence[BatchWarning] = ()
+    #: By output that lacks windows: how many. Dropped by groups, each counts for every cohort that lacks it.
+    missing_count: Mapping[str, int] = field(default_factory=dict)
 
 
 def receipt_of(ways: Lineage, outcome: BatchOutcome) -> tuple[Row, dict[str, int]]:
@@ -179,7 +181,7 @@ def _output(
         "rows_written": _written(outlet, line, outcome),
         "loss_reasons": sorted(why),
         "missing_windows": [list(run) for run in missing],
-        "windows_missing": sum((last - first) // slide + 1 for first, last, slide in missing),
+        "windows_missing": outcome.missing_count.get(outlet.name, 0),
         "windows_closed": outcome.closed.get(outlet.name),
         **_about(outlet, outcome),
         **_debts(outlet.source, outcome),

@@ -7,7 +7,7 @@ its rows are sifted, not dropped by window.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -23,7 +23,7 @@ from tidegate.errors import FlowError
 from tidegate.model.graph import PAIRS, LateRule, Lineage, OperatorTraits, Outlet
 from tidegate.quantities import duration_us
 from tidegate.window.drop import network
-from tidegate.window.drop.network import Network
+from tidegate.window.drop.network import Network, groups_text
 from tidegate.window.drop.window_drop import gap_in_windows
 from tidegate.window.spec import RowsSpec, WindowSpec
 
@@ -53,7 +53,9 @@ def steps_text(frame: DataFrame, steps: Sequence[StatelessStep]) -> str:
 def network_of(compiled: Compiled) -> Network:
     """The window drop network: every stream, operator and output, and the arrows between them."""
     streams = [network.DropSourceNode(name) for name in compiled.sources]
-    operators = [one.drop_node(compiled.graph.inputs[one.name]) for one in compiled.operators]
+    operators = _with_common_groups(
+        one.drop_node(compiled.graph.inputs[one.name]) for one in compiled.operators
+    )
     outputs = [
         network.DropOutputNode(
             output_name(output.name), compiled.feeding(output.node), _gap(compiled, output)
@@ -61,6 +63,18 @@ def network_of(compiled: Compiled) -> Network:
         for output in compiled.outputs
     ]
     return Network((*streams, *operators, *outputs))
+
+
+def _with_common_groups(nodes: Iterable[network.Node]) -> Iterator[network.Node]:
+    """The same nodes; windows of windows with the same groups have those of the windows in front."""
+    known: dict[str, network.DropWindowNode] = {}
+    for node in nodes:
+        if isinstance(node, network.DropWindowNode):
+            front = known.get(node.parent)
+            if front is not None and front.groups and node.groups == groups_text(front.by, front.name):
+                node = replace(node, groups=front.groups)
+            known[node.name] = node
+        yield node
 
 
 def _gap(compiled: Compiled, output: Output) -> int | None:

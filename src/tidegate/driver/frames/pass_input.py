@@ -116,13 +116,13 @@ class PassInput:
         if operator.name not in self._shown:
             self._shown[operator.name] = result(operator, self.results[operator.name], cells=False)
         frame = self._shown[operator.name]
-        if front is not None:
+        if front is not None and not front.behind:
             frame = front.of(frame)
         if timed:
             return ports.apply_steps(frame, steps, "an operator")
         for step in steps:
             frame = step.apply(frame)
-        return frame
+        return front.of(frame) if front is not None and front.behind else frame
 
 
 def result(operator: Operator, results: DataFrame, staged: bool = False, cells: bool = True) -> DataFrame:

@@ -120,7 +120,7 @@ class Pass:
             frame = self._result(operator)
             if gaps is not None:
                 start = "unix_micros(cast(window_start as timestamp))"
-                frame = frame.where(f"NOT ({in_gap(gaps, start)})")
+                frame = frame.where(f"NOT ({in_gap(gaps, start, operator.group_code)})")
             hides = any(name.startswith(HIDDEN) for name in frame.columns)
             if not steps and not hides and output.repair_column is None:
                 return frame

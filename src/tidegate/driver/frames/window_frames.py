@@ -59,7 +59,7 @@ def entering(window: WindowOperator, work: WindowWork, rows: PassInput) -> DataF
     Rows that are to be aggregated lie so that each partition aggregates its own: tasks combine what several
     partitions have of a group, so that no shuffle is needed for it.
     """
-    front = dropped_in_front(work)
+    front = dropped_in_front(window, work)
 
     def judge(frame: DataFrame) -> DataFrame:
         return _judged(frame, window, work, rows.cache)
@@ -114,18 +114,23 @@ def _at_instances(placed: DataFrame, work: WindowWork, rows: PassInput) -> DataF
     return at_instances(placed, instance_of(routing, work.layout.partitions), routing, rows.one_task)
 
 
-def dropped_in_front(work: WindowWork) -> FrontDrop | None:
-    """Rows that no kept window needs, which are dropped before the user's steps; None: there are none."""
+def dropped_in_front(window: WindowOperator, work: WindowWork) -> FrontDrop | None:
+    """Rows that no kept window needs; None: there are none.
+
+    They are dropped before the user's steps, unless these make the columns by which groups are told apart.
+    """
     if work.gaps is None or not any(work.gaps.cells):
         return None
     usable = f"{TIME} != {BEGINNING_US}L AND {TIME} <= {data(work.newest_us, 'bigint')}"
     on_time = f"{usable} AND {TIME} >= {data(work.late_before_us, 'bigint')}"
-    return FrontDrop(_front_count(work), f"({on_time} AND {in_gap(work.gaps)})", f"({usable})")
+    dropped = f"({on_time} AND {in_gap(work.gaps, group=window.group_code)})"
+    behind = work.gaps.by_cohort and not window.groups_pass
+    return FrontDrop(_front_count(work), dropped, f"({usable})", behind=behind)
 
 
-def drop_counts(work: WindowWork) -> list[str]:
+def drop_counts(window: WindowOperator, work: WindowWork) -> list[str]:
     """The names under which Spark counts rows of a window aggregate that reach no task."""
-    in_front = [] if dropped_in_front(work) is None else [_front_count(work)]
+    in_front = [] if dropped_in_front(window, work) is None else [_front_count(work)]
     return [*in_front, *([_sampling_count(work)] if _drops_sampled(work) else [])]
 
 
@@ -180,8 +185,8 @@ def _judged(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: Fr
         f"WHEN {TIME} < {data(work.late_before_us, 'bigint')} THEN {LATE} "
     )
     if work.shares is not None:
-        group = [(_canonical(rows.schema[name]), rows.schema[name].dataType) for name in work.layout.by]
-        rows = rows.withColumn(SHARE, F.expr(share_sql(work.shares, _code(group))))
+        code = group_code([rows.schema[name] for name in work.layout.by])
+        rows = rows.withColumn(SHARE, F.expr(share_sql(work.shares, code)))
         fate += f"WHEN {left_out_sql(rows, work.seed, work.state.batch)} THEN {DROPPED} "
     fate += f"ELSE {ON_TIME} END"
     judged = rows.withColumn(TAG, F.expr(f"cast({fate} as short)"))
@@ -229,6 +234,11 @@ def _codes(frame: DataFrame, window: WindowOperator) -> list[Column]:
     keys = [(quoted(field.name), field.dataType) for field in frame.schema.fields if field.name in by]
     check = f"xxhash64({', '.join([f'{_SALT}', *([distinguished(keys)] if keys else [])])})"
     return [F.expr(_code(keys)).alias(CODE), F.expr(check).alias(CHECK)]
+
+
+def group_code(by: Sequence[T.StructField]) -> str:
+    """The code of a row's group, before Spark has grouped equal keys; for types with one form of a value."""
+    return _code([(_canonical(field), field.dataType) for field in by])
 
 
 def _code(keys: Sequence[tuple[str, T.DataType]]) -> str:

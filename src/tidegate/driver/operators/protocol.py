@@ -115,6 +115,8 @@ class Operator(ABC):
     reports: bool = True
     #: Whether it can leave out columns that are not read behind it.
     prunes: bool = False
+    #: SQL over its results: the code of a row's group, where groups have windows of their own.
+    group_code: str = "0L"
 
     def __init__(self, name: str, node: OperatorNode, schema: T.StructType):
         self.name: str = name

@@ -1,18 +1,18 @@
-"""What was decided about cohorts of groups, as one set of times: each cohort has a stretch of time of its own.
+"""What was decided about cohorts of groups, as one set of times: each has a stretch of time of its own.
 
-A drop by groups decides for each of 64 cohorts by itself (`group_drop.py`). A group belongs to a cohort by the
-hash of its columns. To the times of cohort c its place is added, a multiple of one width:
+A drop by groups decides for each of 64 cohorts by itself (`group_drop.py`). A group belongs to a cohort by
+the hash of its columns. To the times of a cohort its place is added, a multiple of one width:
 
     cohort            0                     1                     2
     ├─────────▓▓────▓───────┼──────▓────▓▓────────┼────▓───▓──────────────┼─▶
     place ≈ −2^61               + width               + width
 
-The width is a multiple of every slide of the network, so windows lie in each stretch as they lie in time. So one
-set of intervals holds what is missing of all cohorts, and whatever is true for a set of times (which rows kept
-windows need, which results lack rows) is true for each cohort.
+The width is a multiple of every slide of the network, so windows lie in each stretch as they lie in time. So
+one set of intervals holds what is missing of all cohorts, and whatever is true for a set of times (which rows
+kept windows need, which results lack rows) is true for each cohort.
 
-Guarantee: exact for times within ±2^55 microseconds, over a thousand years around the epoch. Others lie at the
-ends of a stretch, where nothing is ever decided.
+Guarantee: exact for times within ±2^55 microseconds, over a thousand years around the epoch. Others lie at
+the ends of a stretch, where nothing is ever decided.
 """
 
 from __future__ import annotations
@@ -49,12 +49,16 @@ class Cohorts:
         width = _WIDTH_MAX_US // slide_us * slide_us
         if width < _WIDTH_MIN_US:
             raise FlowError(
-                "The slides of these windows have no common multiple that is short enough for drop=\"groups\"",
+                'The slides of these windows have no common multiple that is short enough for drop="groups"',
                 code="WINDOW_DROP_SLIDES",
                 got=f"they begin together every {slide_us} microseconds",
                 do='Leave out drop="groups", or choose slides that are multiples of each other',
             )
         return cls(width)
+
+    def within(self, time_us: int) -> int:
+        """A time, or the nearest one at which something may be decided."""
+        return max(-self.width_us // 4, min(self.width_us // 4, time_us))
 
     def place(self, cohorts: NDArray[np.int64]) -> NDArray[np.int64]:
         return (cohorts - COHORTS // 2) * self.width_us

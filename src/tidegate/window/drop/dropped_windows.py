@@ -129,7 +129,7 @@ class DroppedWindows:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any], network: Network) -> DroppedWindows:
-        """What a plan or a manifest says about the operators of a network, if it drops other groups by now."""
+        """What a plan or a manifest says about a network, which may drop by other groups than it did."""
         decided = {
             name: DecidedWindows(
                 one["until_us"], from_json(one["dropped"], network.cohorts_of(name)), one["debt"]

@@ -1,26 +1,26 @@
-"""The window drop operator by groups: every window loses the share p of its groups, none more than 𝓑 in a row.
+"""Window drop by groups: every window loses the share p of its groups, and none loses more than 𝓑 in a row.
 
-Paper: window drop, section 3.1: a drop may have group-by columns G. Where a window is much longer than a batch,
+Paper: window drop, section 3.1: a drop may have group-by columns. Where a window is much longer than a batch,
 dropping all groups alike means minutes at full load and minutes at none. By groups, every window is thinned.
 
-Groups form 64 cohorts, by a hash of their columns; all groups of a cohort lose the same windows. What cohort c
-loses of window k is a function of c, k, p and the seed, so nothing is remembered per group:
+Groups form 64 cohorts, by a hash of their columns; all groups of a cohort lose the same windows. What cohort
+c loses of window k is a function of c, k, p and the seed, so nothing is remembered per group:
 
     cohort 0     o ▓ . ▓  o . ▓ ▓  o ▓ . ▓          𝓑 = 3: o is kept whatever p is, once in 𝓑 + 1 windows,
-    cohort 21    . o ▓ ▓  . o ▓ .  ▓ o ▓ .              and for every cohort at another time
+    cohort 21    . o ▓ ▓  . o ▓ .  ▓ o ▓ .              and for each cohort at another time
     cohort 42    ▓ . o ▓  ▓ ▓ o .  ▓ . o ▓          ▓ dropped: its number lies below p / share_max
 
-The number of a window counts around a circle in steps of the golden ratio and starts elsewhere for each cohort.
-So the share p is dropped of each window's cohorts, and of each cohort's windows, with the least unevenness. As in
-the paper one number may decide several windows in a row (`per_coin`), because long runs are what allows early
-drops where windows overlap.
+The number of a window advances around a circle in steps of the golden ratio and starts elsewhere for each
+cohort. So the share p is dropped of each window's cohorts and of each cohort's windows, as evenly as can be.
+As in the paper one number may decide several windows in a row (`per_coin`), because long runs are what allows
+early drops where windows overlap.
 
-Guarantee: at most 𝓑 windows in a row are dropped of any group, however p changes from window to window, because
-two windows that are always kept are 𝓑 + 1 apart. Where another 𝓑 held before, the first run is cut to the new
-one. A decided window is never decided again, and cutting time into calls changes nothing.
+Guarantee: at most 𝓑 windows in a row are dropped of any group, however p changes from window to window,
+because two windows that are always kept are 𝓑 + 1 apart. Where another 𝓑 held before, the first run is cut
+to the new one. A decided window is never decided again, and cutting time into calls changes nothing.
 
-Where we differ: the paper leaves groups to its technical report, and tosses a coin per batch of 𝓑 windows. Here a
-coin that says drop is never overruled, so there is no drop debt.
+Where we differ: the paper leaves groups to its technical report, and tosses a coin per batch of 𝓑 windows.
+Here no window is opened against its number, so there is no drop debt.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class DecidedGroups:
 
     @property
     def end(self) -> int:
-        return self.begin + self.dropped.shape[1]
+        return self.begin + int(self.dropped.shape[1])
 
     def runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The dropped runs: cohort, first window, first window beyond."""
@@ -93,7 +93,8 @@ class GroupDrop:
         coin = turn * -(-drop.max_gap // per_coin) + (place - 1) // per_coin
         at = _STARTS[:, None] + coin.astype(np.uint64) * _GOLDEN + seed_bits(drop.seed)
         below = (at >> np.uint64(11)).astype(np.float64) * 2.0**-53 < p / share_max(drop.max_gap)
-        return below & (place > 0)
+        found: NDArray[np.bool_] = below & (place > 0)
+        return found
 
 
 def _cut(dropped: NDArray[np.bool_], left: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -7,9 +7,9 @@
     their starts        ████████████████████                 dropped on every arrow behind the window
 
 Guarantee: a result that is in no gap of its arrow has all its rows, in any network with these operators; it
-does not matter which outputs there are, and which windows were wanted when rows were dropped. Where other groups
-are told apart behind a window than in it, what some groups lack counts as missing for all. Limit: between
-two windows that lack rows, one too short to hold any result of its parent counts as lacking, too.
+does not matter which outputs there are, and which windows were wanted when rows were dropped. Where other
+groups are told apart behind a window than in it, what some groups lack counts as missing for all. Limit:
+between two windows that lack rows, one too short to hold any result of its parent counts as lacking, too.
 """
 
 from __future__ import annotations

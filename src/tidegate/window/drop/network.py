@@ -15,7 +15,7 @@ Without what they compute: only how they change the times of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
@@ -129,6 +129,11 @@ class DropOutputNode:
 
 
 Node = DropSourceNode | DropStepNode | DropWindowNode | DropJoinNode | DropOutputNode
+
+
+def groups_text(by: Sequence[str], origin: str) -> str:
+    """What tells the groups of a window apart: columns, and which rows have them."""
+    return f"{', '.join(by)} of {origin}"
 
 
 def time_window(node: Node) -> WindowSpec | None:

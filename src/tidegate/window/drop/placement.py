@@ -170,7 +170,7 @@ class _Climb:
 
 
 def _crossed(node: Node, groups: str | None) -> bool:
-    """True if a drop in front of this node has the same effect as behind it; `groups`: which it tells apart."""
+    """True if a drop (by these groups) in front of this node has the same effect as behind it."""
     if groups is not None and isinstance(node, DropWindowNode | DropJoinNode):
         return isinstance(node, DropWindowNode) and node.groups == groups
     counts_rows = isinstance(node, DropWindowNode) and time_window(node) is None

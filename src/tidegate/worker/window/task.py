@@ -303,7 +303,11 @@ class WindowInstance:
         table, merged = self._together(runs, *panes_needed(self.panes, *bounds), codes)
         stretches = closing_windows(merged, self.panes, *bounds)
         if self.work.kept is not None:
-            stretches = stretches.only(self.work.kept.contain(self.spec.start(stretches.at)))
+            times = self.spec.start(stretches.at)
+            if self.work.cohorts is not None:
+                codes_of = _words(table.column(CODE))[merged.order[stretches.begin]]
+                times = self.work.cohorts.of(codes_of, times)
+            stretches = stretches.only(self.work.kept.contain(times))
         starts, ends = self.spec.start(stretches.at), self.spec.end(stretches.at)
         sampled = None
         if self.layout.approximate and stretches.count:
