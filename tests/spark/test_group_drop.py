@@ -111,7 +111,7 @@ def test_windows_much_longer_than_a_batch_are_thinned_evenly_and_early(
 
     def flow(stream: tg.Stream) -> tg.Stream:
         # The steps leave the grouping column alone.
-        steps = stream.with_column("cost", costly("v")).filter("cost > -100")
+        steps = stream.filter("v > -100").with_column("cost", costly("v"))
         return steps.window("40 seconds", by="cell", drop="groups").agg(n=F.count("*"), s=F.sum("cost"))
 
     sink = Sink()
@@ -296,7 +296,7 @@ def test_what_was_decided_holds_through_a_restart_in_the_middle_of_a_window(
         # Of a window that lacks some groups, none is written where all groups are alike.
         assert not {at for at in came if open_then in came[at]}
     if not settings:
-        assert {at for _, at in gone} <= {open_then, open_then + 50 * SECOND}
+        assert max(at for _, at in gone) <= open_then + 50 * SECOND, "a window was dropped without a goal"
 
 
 def test_an_output_of_files_has_the_kept_groups_alone(spark: SparkSession, tmp_path: Path) -> None:

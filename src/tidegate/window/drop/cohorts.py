@@ -11,8 +11,7 @@ The width is a multiple of every slide of the network, so windows lie in each st
 one set of intervals holds what is missing of all cohorts, and whatever is true for a set of times (which rows
 kept windows need, which results lack rows) is true for each cohort.
 
-Guarantee: exact for times within ±2^55 microseconds, over a thousand years around the epoch. Others lie at
-the ends of a stretch, where nothing is ever decided.
+Guarantee: exact for times within ±2^53 microseconds, until the year 2255. Later ones are never dropped.
 """
 
 from __future__ import annotations
@@ -31,9 +30,10 @@ from tidegate.window.drop.intervals import Intervals, merged
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: So wide that all cohorts have room within ±2^61.
 _WIDTH_MAX_US = 2**56
-#: The width must leave room for times of our era.
-_WIDTH_MIN_US = 2**54
+#: Nothing is decided beyond, far from the ends of every stretch.
+_DECIDED_MAX_US = 2**53
 _NUMBERS = np.arange(COHORTS, dtype=np.int64)
 
 
@@ -47,7 +47,7 @@ class Cohorts:
     def of_slide(cls, slide_us: int) -> Cohorts:
         """Places that move windows of this slide onto themselves. `slide_us`: of all windows in common."""
         width = _WIDTH_MAX_US // slide_us * slide_us
-        if width < _WIDTH_MIN_US:
+        if not width:
             raise FlowError(
                 'The slides of these windows have no common multiple that is short enough for drop="groups"',
                 code="WINDOW_DROP_SLIDES",
@@ -58,7 +58,7 @@ class Cohorts:
 
     def within(self, time_us: int) -> int:
         """A time, or the nearest one at which something may be decided."""
-        return max(-self.width_us // 4, min(self.width_us // 4, time_us))
+        return max(-_DECIDED_MAX_US, min(_DECIDED_MAX_US, time_us))
 
     def place(self, cohorts: NDArray[np.int64]) -> NDArray[np.int64]:
         return (cohorts - COHORTS // 2) * self.width_us
