@@ -35,7 +35,8 @@ def runs_of(dropped: NDArray[np.bool_]) -> NDArray[np.int64]:
 def gaps_us(decided: NDArray[np.bool_], slide_us: int) -> NDArray[np.int64]:
     """By cohort: how long no window before the first undecided one is kept."""
     backwards = np.cumsum(~decided[:, ::-1], axis=1) == 0
-    return backwards.sum(axis=1) * slide_us
+    lengths: NDArray[np.int64] = backwards.sum(axis=1) * slide_us
+    return lengths
 
 
 def decided(drop: GroupDrop, calls: list[tuple[int, float]], from_us: int = 0) -> DecidedGroups:

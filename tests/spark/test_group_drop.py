@@ -47,7 +47,8 @@ def in_files(folder: Path, table: pa.Table, files: int) -> None:
 
 
 def start_us(row: Row) -> int:
-    return round(row[0].timestamp() * 1e6)
+    at: float = row[0].timestamp()
+    return round(at * 1e6)
 
 
 def by_group(rows: Iterable[Row], key: int = 2) -> dict[Any, set[int]]:
@@ -230,7 +231,10 @@ def test_windows_that_group_otherwise_behind_them_lose_their_own_groups_alone(
         shed=SHED,
     )
     assert query.await_termination(PATIENCE_SECONDS)
-    exacts = [exactly(spark, tmp_path / "in", lambda stream, n=n: flow(stream)[n]) for n in (0, 1)]
+    exacts = [
+        exactly(spark, tmp_path / "in", lambda stream: flow(stream)[0]),
+        exactly(spark, tmp_path / "in", lambda stream: flow(stream)[1]),
+    ]
     assert 0.4 < judged(fine, exacts[0], 4 * SECOND, 2, seconds(60), seconds(250)) < 0.6
     assert 0.35 < judged(coarse, exacts[1], 12 * SECOND, 2, seconds(60), seconds(250)) < 0.65
     # An output that must be complete has every window of every group.
