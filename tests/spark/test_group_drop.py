@@ -326,3 +326,31 @@ def test_groups_that_equal_values_do_not_hash_into_are_refused(spark: SparkSessi
     counts = stream.window("2 seconds", by="cell", drop="groups").agg(n=F.count("*"))
     with pytest.raises(tg.FlowError, match="WINDOW_BY_TYPE_INVALID"):
         tg.start(counts.write_to(Sink(), max_gap=3), checkpoint=str(tmp_path / "ck"), goal=GOAL)
+
+
+def test_windows_behind_a_join_lose_groups_between_join_and_window(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for number, side in enumerate(("left", "right")):
+        in_files(tmp_path / side, rides(2_400, 240, 8 + number), 8)
+
+    def flow(left: Any, right: Any) -> tg.Stream:
+        streams = [
+            tg.stream(frame, time="ts", name=name, lateness="1 second")
+            for frame, name in ((left, "left"), (right, "right"))
+        ]
+        pairs = streams[0].join(streams[1], on="k", within="8 seconds", name="pairs")
+        return pairs.window("10 seconds", by=["cell", "k"], drop="groups", name="busy").agg(n=F.count("*"))
+
+    sink, exact = Sink(), Sink("exact")
+    frames = [read_files(spark, tmp_path / side, SCHEMA) for side in ("left", "right")]
+    query = start_bounded(
+        flow(*frames).write_to(sink, max_gap=2), checkpoint=tmp_path / "ck", goal=GOAL, shed=SHED
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    given = [spark.read.schema(SCHEMA).parquet(str(tmp_path / side)) for side in ("left", "right")]
+    tg.start(flow(*given).write_to(exact))
+    assert 0.4 < judged(sink, exact, 10 * SECOND, 2, seconds(80), seconds(200)) < 0.6
+    told = [one for progress in query.telemetry for one in progress["operators"]]
+    assert sum(sum(one["dropped"]) for one in told if one["operator"] == "pairs") == 0
+    assert sum(sum(one["dropped"]) for one in told if one["operator"] == "busy") > 200

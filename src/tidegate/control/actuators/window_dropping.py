@@ -12,10 +12,11 @@ and decides windows of which no row has been seen yet, up to a little beyond the
                                                  └─▶ arrows: which times do not pass between two operators
 
 Guarantee: pure functions of what is in the manifest and of the levels. Decisions are in the plan, and a
-decided window is never decided again, so a replay, a late row, every group and every later run see the same
-ones (`window/drop/dropped_windows.py`). While all levels are 0 no further window is dropped. Outputs are shut
-off only after `SHUT_AFTER_BATCHES` batches in a row in which no p would have been enough; others that show
-the same windows keep theirs.
+decided window is never decided again, so a replay, a late row and every later run see the same ones
+(`window/drop/dropped_windows.py`); so does every group, or every group of a cohort where windows are dropped
+by groups. While all levels are 0 no further window is dropped. Outputs are shut off only after
+`SHUT_AFTER_BATCHES` batches in a row in which no p would have been enough; others that show the same windows
+keep theirs.
 """
 
 from __future__ import annotations
