@@ -1,4 +1,4 @@
-"""The goal over windows much longer than a batch: by groups it is kept, with all groups alike it cannot be."""
+"""The goal over windows much longer than a batch: kept by groups, out of reach with all groups alike."""
 
 from __future__ import annotations
 

@@ -138,9 +138,9 @@ def test_windows_much_longer_than_a_batch_are_thinned_evenly_and_early(
     assert max(shares) < 0.67
     assert called == 8_000 - sum(dropped), "a costly step ran for a row that no window needs"
 
-    lines = [line for line in query.receipts().itertuples() if line.name == "busy"]
-    closed = sum(line.windows_closed or 0 for line in lines)
-    missing = sum(line.windows_missing for line in lines)
+    receipts = query.receipts()
+    lines = receipts[receipts["name"] == "busy"]
+    closed, missing = (int(lines[name].fillna(0).sum()) for name in ("windows_closed", "windows_missing"))
     # The windows of every cohort are counted; the first ones are not decided, so none of them is missing.
     assert closed in (64 * 2, 64 * 3)
     assert 0.4 < missing / (closed - 64) < 0.6
