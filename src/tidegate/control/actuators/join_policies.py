@@ -9,14 +9,15 @@ import numpy as np
 
 from tidegate.api.goal import Shed
 from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
-from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation, RateRule
+from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation, RateSettings
 from tidegate.control.actuators.policy import Policy, RandomDropPolicy, WindowReductionPolicy, Work
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.times import LEFT, RIGHT
-from tidegate.policies import Adaptive, RandomDrop, Selective, WindowReduction
+from tidegate.policies import PERIOD, Adaptive, RandomDrop, Selective, WindowReduction
+from tidegate.quantities import duration_us
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 
 
@@ -38,11 +39,14 @@ class JoinShape:
         return np.ones(self.ages[0]), np.ones(self.ages[1])
 
 
-def rate_rule(shed: Shed, known: Mapping[str, Any] | None) -> RateRule:
+def rate_rule(shed: Shed, known: Mapping[str, Any] | None) -> RateAdaptation | FixedRate:
     """Algorithm 1, or the user's own number; otherwise r = 1, until the goal of the query gives a level."""
     if shed.rate != "paper":
         return FixedRate(1.0 if shed.rate == "auto" else float(shed.rate))
-    return RateAdaptation.restore(known) if known else RateAdaptation()
+    chosen = shed.policy
+    period = chosen.rate_period if isinstance(chosen, Adaptive) else PERIOD
+    settings = RateSettings(period_seconds=duration_us(period, "rate_period") / 1e6)
+    return RateAdaptation.restore(known, settings) if known else RateAdaptation(settings)
 
 
 def policy_of(shed: Shed, shape: JoinShape, fraction: float, known: Mapping[str, Any] | None) -> Policy:

@@ -24,7 +24,7 @@ import numpy as np
 from tidegate.api.goal import Shed
 from tidegate.control.actuators.content import bend_after, chooses_by_content, chosen_by_content
 from tidegate.control.actuators.join_policies import JoinShape, kind_of, policy_of, rate_rule
-from tidegate.control.actuators.paper_rate import batch_load, expected_rows
+from tidegate.control.actuators.paper_rate import BatchLoad, expected_rows
 from tidegate.control.actuators.policy import AgeCounts, Telemetry, Work
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.control.actuators.state_limit import forget, piece_bytes
@@ -151,6 +151,8 @@ class FromGoal:
     levels: Mapping[str, float] = field(default_factory=dict)
     #: Per join: stored rows that new rows of the next batch will probe, as it is forecast.
     ahead: Mapping[str, Work] = field(default_factory=dict)
+    #: Rows that limits of ours keep waiting at their sources.
+    waiting: float = 0.0
 
 
 def learn(
@@ -172,17 +174,18 @@ def learn(
     works = given.ahead or {
         name: work_ahead(shape, before, after, name, growth, reports) for name, shape in shapes.items()
     }
-    load = batch_load(rows, time.busy_seconds, settings.batch_seconds)
+    seconds = max(settings.trigger_seconds, time.busy_seconds)
     # A batch without rows says nothing about what rows cost, and one on cold workers nothing that lasts.
+    batch = BatchLoad.of(rows, time.busy_seconds, settings.batch_seconds, given.waiting, seconds)
     if rows and not time.cold and not levels:
-        rule.adapt(load)
+        rule.add(batch)
     policies = {}
     known = known_of(settings, before, "policies") or {}
     for name, shape in shapes.items():
         policy = policy_of(settings.shed, shape, levels.get(name, rule.fraction), known.get(name))
         if rows:
             probed = _valued(_probed_counts(reports, name, shape), given.worth.get(name))
-            policy.adapt(Telemetry(load, *_teaching(plan, name, probed), work=works[name]))
+            policy.adapt(Telemetry(batch.load, *_teaching(plan, name, probed), work=works[name]))
         policies[name] = policy.snapshot()
     return {
         "kind": kind_of(settings.shed),
