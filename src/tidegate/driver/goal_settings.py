@@ -23,8 +23,11 @@ from tidegate.driver.compile.condition_checks import check_utility
 from tidegate.driver.compile.graph_checks import joins_by_content
 from tidegate.driver.compile.lineage import network_of
 from tidegate.driver.frames.drop_frames import output_name
+from tidegate.driver.operators.protocol import RunNeeds
 from tidegate.errors import FlowError
 from tidegate.model.graph import PAIRS
+from tidegate.policies import Adaptive
+from tidegate.quantities import duration_us
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.window.drop.network import Network
 
@@ -48,6 +51,18 @@ def batch_seconds(goal: Goal | None, trigger_us: int | None) -> float | None:
     if goal is not None:
         return goal.batch_seconds(trigger_us or 0)
     return None if trigger_us is None else trigger_us / 1e6
+
+
+def needs_of(shed: Shed) -> RunNeeds:
+    """What shedding needs of the operators of a run with a goal."""
+    policy = shed.policy
+    basic = policy.basic_window if isinstance(policy, Adaptive) else None
+    return RunNeeds(
+        cells=shed.utility is not None,
+        sifts=shed.sift != "none",
+        repairs=shed.repair is not None,
+        basic_us=None if basic is None else duration_us(basic, "basic_window of Adaptive"),
+    )
 
 
 def goal_settings(

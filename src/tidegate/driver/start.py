@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -22,6 +22,7 @@ from tidegate.driver.goal_settings import (
     drop_settings,
     estimate_settings,
     goal_settings,
+    needs_of,
     repair_settings,
 )
 from tidegate.driver.io.publishing import check_commit_every
@@ -31,6 +32,7 @@ from tidegate.driver.io.sinks import (
     refuse_unknown_formats,
     refuse_unreachable_paths,
 )
+from tidegate.driver.operators.protocol import RunNeeds
 from tidegate.driver.runner import run_batch, run_stream
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.driver.worker_python import prepare_workers
@@ -38,11 +40,9 @@ from tidegate.errors import FlowError
 from tidegate.model.codec import to_json_values
 from tidegate.model.graph import LateRule
 from tidegate.model.plan import Plan
-from tidegate.policies import Adaptive
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.receipt_log import Retention
 
-_log = logging.getLogger(__name__)
 #: Which watermark Spark takes where streams meet: that of the slowest (`min`) or the fastest (`max`).
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 #: Settings that have a meaning for batch inputs.
@@ -61,12 +61,11 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
     kept = stored.get("partitions", max(planned.values(), default=None))
     partitions, instances = numbers(options.partitions, options.instances, kept, parallelism)
     shed = options.shed or Shed()
+    needs = RunNeeds() if options.goal is None else needs_of(shed)
     compiled = compile_flow(
         outputs,
         partitions,
-        cells=options.goal is not None and shed.utility is not None,
-        sifts=(options.goal is not None and shed.sift != "none") or _sifts(begun),
-        repairs=options.goal is not None and shed.repair is not None,
+        replace(needs, sifts=needs.sifts or _sifts(begun)),
         stored=stored,
         renames=options.renames,
     )
@@ -85,7 +84,6 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
         )
     if compiled.spark is not None:
         check_shared(compiled.spark, options.checkpoint)
-    _warn_of_ignored(shed)
     keep = goal_settings(compiled, options.goal, shed, options.trigger_us, options.seed)
     seconds = batch_seconds(options.goal, options.trigger_us)
     settings = Settings(
@@ -119,14 +117,6 @@ def _run_batch(compiled: Compiled, options: StartOptions, partitions: int, insta
     exact = estimate_settings(compiled, None, Shed())
     settings = Settings(partitions, instances, options.seed, balance, estimating=exact)
     return run_batch(compiled, settings, options.name)
-
-
-def _warn_of_ignored(shed: Shed) -> None:
-    if isinstance(shed.policy, Adaptive) and shed.policy.ignored:
-        _log.warning(
-            "Adaptive adapts once per batch over a tenth of the window: %s has no effect yet",
-            ", ".join(shed.policy.ignored),
-        )
 
 
 def _session(outputs: Sequence[Output]) -> SparkSession | None:

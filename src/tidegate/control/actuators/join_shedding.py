@@ -16,20 +16,21 @@ plan, so a replayed batch skips the same work and a restart continues from the l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tidegate.api.goal import Shed
 from tidegate.control.actuators.content import bend_after, chooses_by_content, chosen_by_content
-from tidegate.control.actuators.join_policies import JoinShape, kind_of, policy_of, rate_rule
-from tidegate.control.actuators.paper_rate import BatchLoad, expected_rows
-from tidegate.control.actuators.policy import AgeCounts, Telemetry, Work
+from tidegate.control.actuators.join_policies import JoinShape, kind_of, policy_of, rate_rule, shape_of
+from tidegate.control.actuators.paper_rate import BatchLoad, RateLoad, expected_rows
+from tidegate.control.actuators.policy import AgeCounts, ProbeOrder, Telemetry, Work
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.control.actuators.state_limit import forget, piece_bytes
 from tidegate.control.actuators.work_ahead import newest, rows_a_second, work_ahead
-from tidegate.join.selective.reach import Ages, cell_of, shares_by_age
+from tidegate.join.selective.planned import skips_nothing
+from tidegate.join.selective.reach import Ages, cell_of
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
@@ -169,7 +170,7 @@ def learn(
     levels = {name: level for name, level in given.levels.items() if name in settings.joins}
     rule = rate_rule(settings.shed, known_of(settings, before, "rate"))
     rows = sum(sum(report.rows.offered) for report in reports)
-    shapes = {name: JoinShape(operators[name]) for name in settings.joins}
+    shapes = {name: shape_of(settings.shed, operators[name]) for name in settings.joins}
     growth = _growth(settings, before, plan, time, rows)
     works = given.ahead or {
         name: work_ahead(shape, before, after, name, growth, reports) for name, shape in shapes.items()
@@ -184,8 +185,9 @@ def learn(
     for name, shape in shapes.items():
         policy = policy_of(settings.shed, shape, levels.get(name, rule.fraction), known.get(name))
         if rows:
-            probed = _valued(_probed_counts(reports, name, shape), given.worth.get(name))
-            policy.adapt(Telemetry(batch.load, *_teaching(plan, name, probed), work=works[name]))
+            seen = _telemetry(plan, reports, name, shape, given.worth.get(name))
+            seen = replace(seen, load=batch.load, work=works[name], seconds=seconds)
+            policy.adapt(shape.seen(seen))
         policies[name] = policy.snapshot()
     return {
         "kind": kind_of(settings.shed),
@@ -213,20 +215,23 @@ def _skipping(
     manifest: Manifest,
     forgotten: tuple[int, int] | None,
 ) -> Skipping:
-    shape, known = JoinShape(operator), (known_of(settings, manifest, "policies") or {}).get(operator.name)
+    shape = shape_of(settings.shed, operator)
+    known = (known_of(settings, manifest, "policies") or {}).get(operator.name)
     policy = policy_of(settings.shed, shape, fraction, known)
     decision = policy.decision
+    if fraction >= 1:
+        # With r = 1 nothing is skipped: fractions may be off by rounding, and orders may be incomplete.
+        left, right = (
+            ProbeOrder(1.0, tuple(dict.fromkeys((*probing.order, *range(count)))))
+            for probing, count in zip(decision.windows, shape.ages, strict=True)
+        )
+        decision = replace(decision, windows=(left, right), full_share=0.0)
     work = manifest.control.get("work", {}).get(operator.name)
-    left, right = (np.array(one) for one in work) if work else shape.work
-    # With r = 1 nothing is skipped: the fractions of the two windows may differ from 1 by rounding.
-    first, second = (
-        shares_by_age(probing.order, probing.fraction if fraction < 1 else 1.0, one)
-        for probing, one in zip(decision.windows, (left, right), strict=True)
-    )
+    each = (np.array(work[LEFT]), np.array(work[RIGHT])) if work else JoinShape(operator).work
     skipping = Skipping(
         fraction=fraction,
-        shares=(first, second),
-        explore_share=decision.full_share if fraction < 1 else 0.0,
+        shares=shape.shares(decision, each),
+        explore_share=decision.full_share,
         explore_depth=decision.full_depth,
         keep_share=decision.keep_share,
         forget_us=_later(_forget(decision.reach, shape, operator.name, manifest), forgotten),
@@ -239,7 +244,7 @@ def _skipping(
     )
     if work and operator.name in settings.by_content and isinstance(policy, SelectivePolicy):
         instances = manifest.routing[operator.name].instances
-        return chosen_by_content(skipping, policy.by_content, (left, right), instances)
+        return chosen_by_content(skipping, policy.by_content, each, instances)
     return skipping
 
 
@@ -313,7 +318,7 @@ def _probed_counts(reports: Sequence[TaskReport], name: str, shape: JoinShape) -
 
     def counts(window: int, seen: str, found: str) -> AgeCounts:
         def total(field: str) -> NDArray[Any]:
-            zero = np.zeros(shape.ages[window])
+            zero = np.zeros(shape.sides[window].count)
             return np.asarray(np.sum([zero, *(getattr(probes[window], field) for probes in mine)], axis=0))
 
         return AgeCounts(total(found), total(seen))
@@ -322,12 +327,21 @@ def _probed_counts(reports: Sequence[TaskReport], name: str, shape: JoinShape) -
     return full, (counts(LEFT, "chosen", "chosen_matches"), counts(RIGHT, "chosen", "chosen_matches"))
 
 
-def _teaching(plan: Plan, name: str, probed: Probed) -> Probed:
-    """Counts from which the value of basic windows can be learnt: without rows that chose by content."""
-    if not chooses_by_content(plan, name):
-        return probed
-    left, right = (AgeCounts(np.zeros_like(c.matches), np.zeros_like(c.comparisons)) for c in probed[1])
-    return probed[0], (left, right)
+def _telemetry(
+    plan: Plan,
+    reports: Sequence[TaskReport],
+    name: str,
+    shape: JoinShape,
+    worth: Mapping[int, float] | None,
+) -> Telemetry:
+    """What a batch found in each basic window of a join."""
+    full, chosen = _valued(_probed_counts(reports, name, shape), worth)
+    if chooses_by_content(plan, name):
+        # Rows that choose by content say nothing about the value of basic windows.
+        left, right = (AgeCounts(np.zeros_like(c.matches), np.zeros_like(c.comparisons)) for c in chosen)
+        chosen = left, right
+    skipping = plan.shed.skipping.get(name)
+    return Telemetry(RateLoad(0, 0), full, chosen, whole=skipping is not None and skips_nothing(skipping))
 
 
 def comparisons_of(report: TaskReport) -> int:

@@ -97,6 +97,21 @@ class Telemetry:
     chosen: tuple[AgeCounts, AgeCounts]
     #: Expected cost of each basic window, if known; None: proportional to its length.
     work: Work | None = None
+    #: Nothing was skipped, so that all rows were processed fully.
+    whole: bool = False
+    #: How long that took, from batch to batch.
+    seconds: float = 0.0
+
+    @property
+    def processed_fully(self) -> tuple[AgeCounts, AgeCounts]:
+        """Per window: counts of all rows that probed everything."""
+        if not self.whole:
+            return self.full
+        left, right = (
+            AgeCounts(full.matches + other.matches, full.comparisons + other.comparisons)
+            for full, other in zip(self.full, self.chosen, strict=True)
+        )
+        return left, right
 
 
 class Policy(Protocol):

@@ -45,7 +45,7 @@ from tidegate.driver.compile.ports import Lanes, Port
 from tidegate.driver.frames.frame_cache import Selection
 from tidegate.driver.frames.grafts import renewed
 from tidegate.driver.operators.join import JoinOperator
-from tidegate.driver.operators.protocol import Operator
+from tidegate.driver.operators.protocol import Operator, RunNeeds
 from tidegate.driver.operators.registry import build
 from tidegate.driver.operators.tap import Entry, PortInput, Tap
 from tidegate.driver.operators.union import UnionPort
@@ -59,25 +59,21 @@ from tidegate.worker.runtime.layout import TAG, TIME
 def compile_flow(
     outputs: Sequence[Output],
     partitions: int,
-    cells: bool = False,
-    sifts: bool = False,
-    repairs: bool = False,
+    needs: RunNeeds | None = None,
     stored: Mapping[str, Any] | None = None,
     renames: Mapping[str, str] | None = None,
 ) -> Compiled:
     """Check and compile a flow.
 
-    `cells`: rows of inner joins carry the cell they were found in, for a utility. `sifts`: rows may be
-    dropped in front of matches, so that Spark must count them. `repairs`: joins repair skipped pairs, and
-    their rows carry the batch that skipped them where an output shows it. `stored`: the description of the
-    flow in the checkpoint. `renames`: names in it, and those that they have now.
+    `stored`: the description of the flow in the checkpoint. `renames`: names in it, and those that they have
+    now.
     """
-    return _Compiler(outputs, partitions, cells, sifts, repairs, stored or {}, renames or {}).compile()
+    return _Compiler(outputs, partitions, needs or RunNeeds(), stored or {}, renames or {}).compile()
 
 
 def output_schema(output: Output) -> T.StructType:
     """The columns that an output writes."""
-    compiler = _Compiler([output], 1, cells=False, sifts=False, repairs=False, stored={}, renames={})
+    compiler = _Compiler([output], 1, RunNeeds(), stored={}, renames={})
     compiler.compile()
     return T.StructType(visible(compiler.frame(output.node)))
 
@@ -89,9 +85,7 @@ class _Compiler:
         self,
         outputs: Sequence[Output],
         partitions: int,
-        cells: bool,
-        sifts: bool,
-        repairs: bool,
+        needs: RunNeeds,
         stored: Mapping[str, Any],
         renames: Mapping[str, str],
     ):
@@ -101,12 +95,12 @@ class _Compiler:
         stored = change.names.flow(stored)
         graph = replace(graph, streams=in_order(graph.streams, stored.get("names", {}).get("streams", ())))
         check_estimates(graph)
-        self.outputs, self.partitions, self.cells = outputs, partitions, cells
+        self.outputs, self.partitions, self.needs = outputs, partitions, needs
         marked = {graph.outputs[output.name] for output in outputs if output.repair_column is not None}
         #: Joins whose rows carry the batch that skipped them.
-        self._repaired = graph.may_repair() & marked if repairs else frozenset[str]()
+        self._repaired = graph.may_repair() & marked if needs.repairs else frozenset[str]()
         self._timed_operators = graph.needs_time()
-        self._sifts, self._stored = sifts, stored
+        self._stored = stored
         #: By operator: the columns that are read behind it.
         self._wanted: dict[str, frozenset[str]] = {}
         #: The tag of each port of an operator, by its place; the same if the operator is built again.
@@ -122,7 +116,7 @@ class _Compiler:
         for output in compiled.outputs:
             self._visit(output.node)
         self._prune()
-        compiled.observed = observed_streams(compiled, self._sifts)
+        compiled.observed = observed_streams(compiled, self.needs.sifts)
         compiled.judged_by_spark = judged_by_spark(compiled)
         for output in compiled.outputs:
             base, _ = ports.steps_of(output.node)
@@ -159,7 +153,7 @@ class _Compiler:
     def _prune(self) -> None:
         """Build operators again without the columns that nothing behind them reads, the last ones first."""
         operators = self.compiled.operators
-        for place in reversed(range(len(operators))) if not self.cells else ():
+        for place in reversed(range(len(operators))) if not self.needs.cells else ():
             one = operators[place]
             wanted = self._read_behind(one) if one.prunes else frozenset(one.columns)
             if wanted.issuperset(one.columns) and one.name not in self._stored.get("operators", {}):
@@ -203,6 +197,12 @@ class _Compiler:
     def stored(self, name: str, side: int) -> StoredBefore | None:
         # What is read is known when an operator is built for the second time.
         return stored_by(self._stored, name, side) if name in self._wanted else None
+
+    def basic_us(self, name: str) -> int | None:
+        # Stored rows lie in basic windows, so a join keeps those that it began with.
+        stored = self._stored.get("operators", {}).get(name)
+        known: int | None = self.needs.basic_us if stored is None else stored["within"].get("basic_us")
+        return known
 
     def needs_time(self, name: str) -> bool:
         return name in self._timed_operators

@@ -48,6 +48,7 @@ from tidegate.driver.frames.stream_rows import Draw, FrontDrop
 from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
 from tidegate.driver.operators.tap import Entry, PortInput
 from tidegate.driver.sql_text import condition, data
+from tidegate.join.within import TimeCondition, Within
 from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -269,7 +270,7 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
         wanted |= condition_reads(builder.spark, columns, where)
     every, columns = columns, read_columns(columns, wanted)
     shown = _shown(node, columns)
-    if not builder.cells:
+    if not builder.needs.cells:
         # A utility may read any column.
         shown = pruned(shown, selected(builder.outputs, node))
     lanes = Lanes()
@@ -283,12 +284,12 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
     )
     if builder.repairs(name):
         shown = with_repaired_batch(shown)
-    cells = builder.cells and node.how == "inner"
+    cells = builder.needs.cells and node.how == "inner"
     schema = spark_schema(shown, cells=cells)
     layout = JoinLayout(
         operator=name,
         how=node.how,
-        within=node.within,
+        within=_in_basic_windows(node, builder.basic_us(name)),
         partitions=builder.partitions,
         left=_side(sides[0].port),
         right=_side(sides[1].port),
@@ -307,6 +308,12 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
         layout, output=tuple(column for column, _ in columns), schema=arrow_schema(wide, name), residual=True
     )
     return JoinOperator(node, layout, sides, schema, whole, where, (candidates, wide))
+
+
+def _in_basic_windows(node: Join, basic_us: int | None) -> TimeCondition:
+    """The time condition, with the basic windows that the user set where it has any."""
+    within = node.within
+    return within.in_basic_windows(basic_us) if basic_us and isinstance(within, Within) else within
 
 
 def _compared_by_tasks(

@@ -242,14 +242,27 @@ class Operator(ABC):
         return True
 
 
+@dataclass(frozen=True)
+class RunNeeds:
+    """What the goal and the policies of a run need of its operators."""
+
+    #: Rows of inner joins carry the cell in which they were found, for a utility.
+    cells: bool = False
+    #: Rows may be dropped in front of matches, so that Spark must count them.
+    sifts: bool = False
+    #: Joins repair skipped pairs; their rows carry the batch that skipped them where an output shows it.
+    repairs: bool = False
+    #: Length of the basic windows of joins; None: a tenth of the window.
+    basic_us: int | None = None
+
+
 class Builder(Protocol):
     """What the compiler offers to builders of operators."""
 
     spark: SparkSession
     outputs: Sequence[Output]
     partitions: int
-    #: Rows of inner joins carry the cell in which they were found, for a utility.
-    cells: bool
+    needs: RunNeeds
 
     def frame(self, node: Node) -> DataFrame:
         """A frame with the columns of a node; empty for an operator."""
@@ -269,6 +282,10 @@ class Builder(Protocol):
 
     def wanted(self, name: str) -> frozenset[str] | None:
         """The columns of an operator that are read behind it; None: all, as far as is known."""
+        ...
+
+    def basic_us(self, name: str) -> int | None:
+        """Length of the basic windows of a join; None: a tenth of the window."""
         ...
 
     def stored(self, name: str, side: int) -> StoredBefore | None:
