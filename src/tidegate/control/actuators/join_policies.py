@@ -62,6 +62,11 @@ class JoinShape:
     def work(self) -> Work:
         return np.ones(self.ages[0]), np.ones(self.ages[1])
 
+    @property
+    def costs(self) -> Work:
+        """The work of each basic window of the join before anything is measured."""
+        return self.work
+
     def seen(self, telemetry: Telemetry) -> Telemetry:
         """Counts by basic window of the join, as a policy sees them."""
         return telemetry
@@ -110,6 +115,11 @@ class OrderedShape(JoinShape):
     def ages(self) -> tuple[int, int]:
         return self._own
 
+    @property
+    def costs(self) -> Work:
+        left, right = ((np.arange(side.count) >= side.ahead).astype(np.float64) for side in self.sides)
+        return left, right
+
     def seen(self, telemetry: Telemetry) -> Telemetry:
         full, chosen = (self._counts(counts) for counts in (telemetry.full, telemetry.chosen))
         work = None if telemetry.work is None else self._folded(telemetry.work)
@@ -134,7 +144,7 @@ class OrderedShape(JoinShape):
 
 def shape_of(shed: Shed, operator: OperatorTraits) -> JoinShape:
     """The windows of a join as the policy of a `Shed` sees them."""
-    ordered = not isinstance(shed.policy, Selective | RandomDrop | WindowReduction)
+    ordered = not isinstance(shed.policy, Selective | RandomDrop)
     return OrderedShape(operator) if ordered else JoinShape(operator)
 
 

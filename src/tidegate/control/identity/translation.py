@@ -27,7 +27,7 @@ _EACH = "*"
 #: or as a text.
 _CONTROL = (
     *(("balance",), ("scale",), ("receipts",), ("sources",), ("sources_dropped",)),
-    *(("levels",), ("policies",), ("work",), ("bends",), ("forget_us",)),
+    *(("levels",), ("policies",), ("work",), ("bends",), ("forget_us",), ("kept",)),
     *(("estimates", "rows"), ("estimates", "shares"), ("estimates", "left_out")),
     *(("adding_up", "ratio"), ("adding_up", "by_row")),
     *(("sift", "matches", _EACH, "sifter", "name"), ("sift", "matches"), ("freshest", "streams")),
