@@ -438,10 +438,11 @@ def kept_after(
 
     def one(side: int, kept: KeptRows) -> KeptRows:
         ages, offered = sides[side], offered_to(reports, name, side)
-        dropped = sum(report.rows.dropped[side] for report in reports if report.operator == name)
+        mine = [report.rows for report in reports if report.operator == name]
+        dropped, stale = sum(rows.dropped[side] for rows in mine), sum(rows.stale[side] for rows in mine)
         # Over the full history there are no basic windows, and rows never expire.
         slot = newest(after.pieces, name, side) // ages.slot_us if ages.slot_us else 0
-        return kept.after(slot, offered, offered - dropped, slot - ages.count - AHEAD_MAX)
+        return kept.after(slot, offered, offered - dropped, slot - ages.count - AHEAD_MAX, bool(stale))
 
     left, right = kept_rows(before, name)
     return one(LEFT, left), one(RIGHT, right)

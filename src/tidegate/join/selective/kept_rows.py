@@ -26,9 +26,14 @@ class KeptRows:
     slots: tuple[int, ...] = ()
     offered: tuple[float, ...] = ()
     kept: tuple[float, ...] = ()
+    #: The last basic window in which rows were lost for another reason, not at random.
+    lost: int | None = None
 
-    def after(self, slot: int, offered: float, kept: float, oldest: int) -> KeptRows:
-        """With a batch whose newest row is in `slot`; without basic windows before `oldest`."""
+    def after(self, slot: int, offered: float, kept: float, oldest: int, lost: bool = False) -> KeptRows:
+        """With a batch whose newest row is in `slot`; without basic windows before `oldest`.
+
+        `lost`: the batch also lost rows that were not chosen at random.
+        """
         if not offered:
             return self
         slot = max(slot, self.slots[-1]) if self.slots else slot
@@ -37,7 +42,13 @@ class KeptRows:
         entries[slot] = before[0] + offered, before[1] + kept
         left = {number: rows for number, rows in entries.items() if number >= oldest or number == slot}
         every = tuple(left.values())
-        return KeptRows(tuple(left), tuple(one for one, _ in every), tuple(one for _, one in every))
+        last = slot if lost else self.lost
+        return KeptRows(
+            tuple(left),
+            tuple(one for one, _ in every),
+            tuple(one for _, one in every),
+            last if last is not None and last >= oldest else None,
+        )
 
     def shares(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
         """The part that was kept of each of these basic windows; 1 where nothing is known.
@@ -50,6 +61,6 @@ class KeptRows:
         return np.asarray((np.array(self.kept) / np.array(self.offered))[place])
 
     @property
-    def whole(self) -> bool:
-        """Whether no row is missing."""
-        return self.kept == self.offered
+    def at_random(self) -> bool:
+        """Whether rows are missing, and all of them at random."""
+        return self.lost is None and self.kept != self.offered
