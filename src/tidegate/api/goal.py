@@ -132,7 +132,9 @@ class Shed:
     the protocol `tidegate.policies.JoinStrategy`:
 
         auto                content-aware probes in joins of sets without a key (each row probes the windows
-                            in which its items occur); otherwise, and with repair or a utility, `selective`
+                            in which its items occur); random drop where equal keys alone decide, because a
+                            probe then costs only what it finds; otherwise, and with repair, a utility or a
+                            max_loss, `selective`
         selective           the most productive parts of both windows, the same for all rows, learnt
         adaptive            the algorithms of the selective join paper
         partial             the newest part of the window

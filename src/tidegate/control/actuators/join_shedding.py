@@ -76,6 +76,17 @@ class OverloadSettings:
     state_bytes: int | None = None
     #: Joins whose rows may choose by content what they probe.
     by_content: tuple[str, ...] = ()
+    #: Joins in front of which `auto` drops rows.
+    by_rows: tuple[str, ...] = ()
+
+    def shed_of(self, name: str) -> Shed:
+        """How one join sheds."""
+        return replace(self.shed, join=RandomDrop()) if name in self.by_rows else self.shed
+
+    @property
+    def kind(self) -> list[Any]:
+        """The kind that stored policies must have to be restored."""
+        return [*kind_of(self.shed), *self.by_rows]
 
 
 @dataclass(frozen=True)
@@ -178,10 +189,10 @@ def learn(
     """What the controllers know after a batch: goes into its manifest."""
     levels = {name: level for name, level in given.levels.items() if name in settings.joins}
     rows = sum(sum(report.rows.offered) for report in reports)
-    shapes = {name: shape_of(settings.shed, operators[name]) for name in settings.joins}
+    shapes = {name: shape_of(settings.shed_of(name), operators[name]) for name in settings.joins}
     growth = _growth(settings, before, plan, time, rows)
     works = given.ahead or {
-        name: _forecast(settings.shed, plan, before, after, reports, shape, name, growth)
+        name: _forecast(settings.shed_of(name), plan, before, after, reports, shape, name, growth)
         for name, shape in shapes.items()
     }
     seconds = max(settings.trigger_seconds, time.busy_seconds)
@@ -190,12 +201,12 @@ def learn(
     known = known_of(settings, before, "policies") or {}
     policies = {}
     for name, shape in shapes.items():
-        policy = policy_of(settings.shed, shape, levels.get(name, rule.fraction), known.get(name))
+        policy = policy_of(settings.shed_of(name), shape, levels.get(name, rule.fraction), known.get(name))
         seen = _telemetry(plan, reports, name, shape, given.worth.get(name))
         seen = shape.seen(replace(seen, load=batch.load, work=works[name], seconds=seconds))
         policies[name] = _adapted(policy, seen if rows else None)
     return {
-        "kind": kind_of(settings.shed),
+        "kind": settings.kind,
         "rate": rule.snapshot(),
         "levels": levels,
         "policies": policies,
@@ -247,10 +258,12 @@ def _kept(
     reports: Sequence[TaskReport],
     shapes: Mapping[str, JoinShape],
 ) -> Snapshot:
-    """By join: what random drop kept of its stored rows; empty with other policies."""
-    if not isinstance(settings.shed.policy, RandomDrop):
-        return {}
-    kept = {name: kept_after(before, after, reports, name, shape.sides) for name, shape in shapes.items()}
+    """By join with random drop: what it kept of its stored rows."""
+    kept = {
+        name: kept_after(before, after, reports, name, shape.sides)
+        for name, shape in shapes.items()
+        if isinstance(settings.shed_of(name).policy, RandomDrop)
+    }
     return {name: [to_plain(one) for one in both] for name, both in kept.items()}
 
 
@@ -268,9 +281,9 @@ def _skipping(
     manifest: Manifest,
     forgotten: tuple[int, int] | None,
 ) -> Skipping:
-    shape = shape_of(settings.shed, operator)
+    shape = shape_of(settings.shed_of(operator.name), operator)
     known = (known_of(settings, manifest, "policies") or {}).get(operator.name)
-    policy = policy_of(settings.shed, shape, fraction, known)
+    policy = policy_of(settings.shed_of(operator.name), shape, fraction, known)
     decision = policy.decision
     if fraction >= 1:
         # With r = 1 nothing is skipped: fractions may be off by rounding, and orders may be incomplete.
@@ -356,7 +369,7 @@ def _probed_us(ages: Ages, shares: Sequence[float]) -> int:
 
 def known_of(settings: OverloadSettings, manifest: Manifest, what: str) -> Mapping[str, Any] | None:
     """The stored state of a policy; None before the first batch, and if another policy wrote it."""
-    if manifest.control.get("kind") != kind_of(settings.shed):
+    if manifest.control.get("kind") != settings.kind:
         return None
     known: Mapping[str, Any] | None = manifest.control.get(what)
     return known

@@ -5,7 +5,7 @@ Paper: selective join, related work and experiments (baselines), partial process
 Every policy returns a `Decision`, so all run through the same code:
 
     random drop         rows are dropped before the join, the rest is joined fully        keep_share < 1
-    window reduction    stored rows are dropped before their window ends                  reach < 1
+    window reduction    rows probe the newest part, and what lies beyond it is dropped    reach < 1
     partial processing  every row is stored; it probes the newest part of the window      fraction < 1
     selective           … it probes the most productive parts (`adaptive.py`,             fraction, order
                         `selective.py`)

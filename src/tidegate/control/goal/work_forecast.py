@@ -85,12 +85,14 @@ def foreseen(
     growth: float,
 ) -> dict[str, Foreseen]:
     """By join that may skip work: the next batch without shedding."""
-    found, drops_rows = {}, isinstance(settings.shed.policy, RandomDrop)
+    found = {}
     for name in settings.joins:
+        shed = settings.shed_of(name)
+        drops_rows = isinstance(shed.policy, RandomDrop)
         shape = JoinShape(operators[name])
         rows = [offered_to(reports, name, side) for side in (LEFT, RIGHT)]
         ahead = work_ahead(shape, before, after, name, growth, reports)
-        both = full_work(settings.shed, plan, before, after, reports, shape, name, ahead)
+        both = full_work(shed, plan, before, after, reports, shape, name, ahead)
         work = np.concatenate([growth * rows[1 - side] * both[side] for side in (LEFT, RIGHT)])
         known = (known_of(settings, before, "policies") or {}).get(name)
         by_age = values_by_age(known)
