@@ -346,7 +346,12 @@ class _Compiler:
     def _steps(self, name: str) -> list[str]:
         """What stands in front of each input of an operator, as text."""
         inputs = next(one.node.inputs for one in self.compiled.operators if one.name == name)
-        return [steps_text(self.frame(node), ports.steps_of(node)[1]) for node in inputs]
+        texts = []
+        for node in inputs:
+            base, steps = ports.steps_of(node)
+            below = (base.frame, self._timed(base)) if isinstance(base, Source) else ()
+            texts.append(steps_text(self.frame(node), steps, below))
+        return texts
 
     def _fingerprint(self) -> dict[str, Any]:
         """What must not change between two runs on one checkpoint."""
