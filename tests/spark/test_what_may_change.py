@@ -142,6 +142,7 @@ CHANGES = [
         "balance: strategy", settings={"balance": tg.Balance(strategy="fastjoin")}, check=debts_are_repaired
     ),
     Change("balance: none", settings={"balance": tg.Balance(strategy="none")}, check=debts_are_repaired),
+    Change("balance: scale", settings={"balance": tg.Balance(scale=(1, 3))}, check=debts_are_repaired),
     Change("instances", settings={"instances": 3}, check=debts_are_repaired, often=True),
     Change("trigger", settings={"trigger": "100 milliseconds"}),
     Change("lateness shorter", Flow(lateness="400 milliseconds"), often=True),
