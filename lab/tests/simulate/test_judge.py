@@ -17,7 +17,7 @@ from tidegate_lab.simulate.goal.product import GoalLoop
 from tidegate_lab.simulate.goal.scenario import DISTURBANCES, UNLIMITED, scenario
 
 #: A few scenarios of which together every metric says something.
-SEEDS = (8, 18, 24, 33, 52)
+SEEDS = (8, 24, 33, 52)
 
 
 def missed(maker: Maker, seeds: tuple[int, ...] = SEEDS) -> set[str]:
@@ -69,7 +69,7 @@ def test_the_goal_loop_beats_every_cheater_in_a_few_scenarios() -> None:
 
 
 def test_the_same_seed_is_the_same_run() -> None:
-    assert judge(24).row() == judge(24).row()
+    assert judge(20).row() == judge(20).row()
 
 
 def test_scenarios_in_a_row_have_all_rates_and_all_disturbances() -> None:
