@@ -201,7 +201,9 @@ class _Compiler:
     def basic_us(self, name: str) -> int | None:
         # Stored rows lie in basic windows, so a join keeps those that it began with.
         stored = self._stored.get("operators", {}).get(name)
-        known: int | None = self.needs.basic_us if stored is None else stored["within"].get("basic_us")
+        if stored is None:
+            return self.needs.basic_us
+        known: int | None = stored.get("within", {}).get("basic_us")
         return known
 
     def needs_time(self, name: str) -> bool:
