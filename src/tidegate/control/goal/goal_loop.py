@@ -70,9 +70,11 @@ def learn(
     forecasts = WorkForecast(step, coming.growth)
     efforts = {**efforts_of(settings, ran), SOURCES: Effort(coming.rows)}
     seen = _seen(step, efforts, coming)
-    decided = goal.adapt(seen, forecasts.ahead(efforts, known.get("levels", {})), forecasts.options())
+    levels = {} if plan.shed.would is not None else known.get("levels", {})
+    decided = goal.adapt(seen, forecasts.ahead(efforts, levels), forecasts.options())
     fits = what_fits(settings.goal, decided, coming, _RISE_MOST * goal.model.most_rows)
-    limits = coming.backpressure.limits(fits) if seen.teaches and coming.wanted else {}
+    limited = seen.teaches and coming.wanted and not settings.observes
+    limits = coming.backpressure.limits(fits) if limited else {}
     if limits:
         goal.expect(decided, min(1.0, coming.backpressure.let_in(limits) / coming.wanted))
     metrics = {"waiting": coming.backpressure.waiting, "wanted": coming.wanted, "limits": limits}
@@ -91,8 +93,7 @@ def learn(
         learnt[stale_rows.CONTROL] = stale_rows.learn(
             before, plan, ran.reports, after, operators, settings.freshest, decided.keep_share
         )
-    waiting = coming.backpressure.held(ran.taken)
-    return learnt | _mechanisms(step, decided.levels, forecasts.works, waiting)
+    return learnt | _mechanisms(step, decided.levels, forecasts.works, coming)
 
 
 def limits(manifest: Manifest) -> dict[str, int]:
@@ -126,6 +127,8 @@ class Coming:
     wanted: float
     growth: float
     expected: Expected
+    #: `KeepSettings.paced` of the last batch.
+    paced_seconds: float | None = None
 
 
 def _coming(step: Step, known: Mapping[str, Any]) -> Coming:
@@ -136,18 +139,19 @@ def _coming(step: Step, known: Mapping[str, Any]) -> Coming:
     rows = sum(sum(report.rows.offered) for report in ran.reports) + sum(ran.entered.values())
     taken = sum(one.rows for one in ran.taken.values()) or rows
     arrived = backpressure.observe(ran.taken) if ran.taken else rows
+    paced = settings.paced(ran.busy_seconds, known["one"]["predicted"] if known else None)
     if rows and not ran.cold:
-        backpressure.felt(ran.busy_seconds / settings.goal.batch_seconds)
+        backpressure.felt(paced / settings.goal.batch_seconds)
     expected = arrivals.observe(
-        arrived, step.plan.now_us, ran.busy_seconds, settings.trigger_seconds, backpressure.waiting
+        arrived, step.plan.now_us, paced, settings.trigger_seconds, backpressure.waiting
     )
     # A source that does not report a backlog reports what it gave, which is not what arrived.
     says = all(one.waiting is not None for one in ran.taken.values() if one.units is not None)
     if not says:
         expected = replace(expected, lasting_rate=0.0)
-    wanted = backpressure.wanted(expected.rows)
+    wanted = expected.rows if settings.observes else backpressure.wanted(expected.rows)
     growth = wanted / taken if taken else 0.0
-    return Coming(arrivals, backpressure, rows, wanted, growth, expected)
+    return Coming(arrivals, backpressure, rows, wanted, growth, expected, paced)
 
 
 def _seen(step: Step, efforts: Mapping[str, Effort], coming: Coming) -> BatchSeen:
@@ -162,18 +166,25 @@ def _seen(step: Step, efforts: Mapping[str, Effort], coming: Coming) -> BatchSee
         coming.expected.behind_seconds,
         teaches=bool(coming.rows) and not ran.cold,
         empty=not coming.rows and not ran.cold,
-        foreseeable=not step.plan.shed.dropping,
+        # A batch that only observed did not run as it was predicted.
+        foreseeable=not step.plan.shed.dropping and step.plan.shed.would is None,
         lasting=coming.expected.lasting,
+        paced_seconds=coming.paced_seconds,
     )
 
 
 def _mechanisms(
-    step: Step, levels: Mapping[str, float], works: Mapping[str, Work], waiting: float
+    step: Step, levels: Mapping[str, float], works: Mapping[str, Work], coming: Coming
 ) -> Snapshot:
-    """What every mechanism makes of its level; `waiting`: rows that limits of ours keep at their sources."""
+    """What every mechanism makes of its level."""
     settings, before, plan, ran, after = step.settings, step.before, step.plan, step.ran, step.after
     learnt: Snapshot = {}
     busy, cold = ran.busy_seconds, ran.cold
+    # Rows that limits of ours keep at their sources.
+    waiting = coming.backpressure.held(ran.taken)
+    if plan.shed.would is not None:
+        # As long as it would have taken for the rows of a batch on time, which leaves none waiting.
+        busy, waiting = busy * min(1.0, coming.growth), 0.0
     if settings.overload is not None:
         time = join_shedding.BatchTime(busy, cold)
         learnt |= join_shedding.learn(
@@ -244,9 +255,10 @@ def _keeps_up(goal: GoalSettings, decided: Decided, coming: Coming) -> float:
 
 def _metrics(settings: KeepSettings, decided: Decided, ran: Ran, after: Manifest) -> Snapshot:
     """For telemetry: what is expected, what is lost, and what cannot be kept."""
-    said = warnings(settings.goal, decided)
+    said = warnings(settings.goal, decided, settings.observes)
     if not ran.cold:
         said += overdue_warnings(ran.latency, ran.busy_seconds)
     if settings.overload is not None and settings.overload.state_bytes is not None:
-        said += state_warnings(sum(map(piece_bytes, after.pieces)), settings.overload.state_bytes)
+        stored = sum(map(piece_bytes, after.pieces))
+        said += state_warnings(stored, settings.overload.state_bytes, settings.observes)
     return {**decided.metrics(), "warnings": said}

@@ -89,8 +89,8 @@ class LevelController:
         if batch.teaches:
             # Rows that may come only once are no reason to shed more for longer.
             lasting = forecast.times(batch.lasting)
-            self._move(lasting, batch.busy_seconds)
-            self._judge(lasting, batch.busy_seconds)
+            self._move(lasting, batch.pace)
+            self._judge(lasting, batch.pace)
         decided = self._decided(forecast, batch, predicted)
         self._predicted = None if self.model.is_blank else decided.expected
         return decided
@@ -175,8 +175,8 @@ class LevelController:
     def _next_levels(self, forecast: PlanForecast, batch: BatchSeen) -> Levels:
         """The levels in force; deeper for one batch if the next one has more rows or less time."""
         time, latency = self.settings.batch_seconds, self.settings.latency_seconds
-        if latency is not None and latency - batch.busy_seconds >= _WORTH_A_HURRY * time:
-            time = min(time, latency - batch.busy_seconds)
+        if latency is not None and latency - batch.pace >= _WORTH_A_HURRY * time:
+            time = min(time, latency - batch.pace)
         least, part = self._least(forecast, time), self._margin.part
         if forecast.seconds(self._levels) <= max((1 - (1 - _ONCE) * part) * time, least):
             return self._levels
