@@ -26,6 +26,7 @@ from tidegate.model.progress import (
     Progress,
     RecallProgress,
     WarningProgress,
+    WouldShed,
 )
 from tidegate.observe import units
 
@@ -50,6 +51,8 @@ def progress_of(telemetry: Row, receipt: Row, identity: QueryIdentity) -> Progre
         name: from_plain(OperatorProgress, one) for name, one in telemetry["operator_metrics"].items()
     }
     latency, duration = from_plain(LatencyProgress, telemetry["latency"]), _duration(telemetry)
+    observed = telemetry.get("would_shed")
+    would = None if observed is None else from_plain(WouldShed, observed)
     evicted = any(row.get("rows_evicted") for row in receipt["rows"])
     health = health_of(latency, duration, inputs, operators, outputs, evicted, telemetry["cold"])
     return Progress(
@@ -70,6 +73,7 @@ def progress_of(telemetry: Row, receipt: Row, identity: QueryIdentity) -> Progre
         operators=operators,
         outputs=outputs,
         warnings=tuple(from_plain(WarningProgress, one) for one in telemetry["warnings"]),
+        would_shed=would,
     )
 
 

@@ -178,7 +178,7 @@ def test_the_ledger_balances_and_json_gives_an_equal_value(
 def test_the_names_of_the_contract_are_there() -> None:
     assert [one.name for one in fields(Progress)] == [
         *("schema_version", "query_name", "query_id", "run_id", "batch_id", "started_at", "health"),
-        *("summary", "latency", "duration", "inputs", "operators", "outputs", "warnings"),
+        *("summary", "latency", "duration", "inputs", "operators", "outputs", "warnings", "would_shed"),
     ]
 
 

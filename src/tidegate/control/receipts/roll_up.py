@@ -12,6 +12,7 @@ is needed to add it up further:
                            of all parts with exploring rows; no recall if one of these has no estimate
     loss ratio             from recall, else the share of missing windows of parts that know how many closed
     latency                `spread`: rows by latency, in steps of 2 %; a batch stands for a hundred latencies
+    would                  of batches under a goal that only observes: sums; losses as a share of results
     load                   durations add up; of the state, the last and the largest
 
 Guarantee: it does not matter in which order and how often parts are combined, as long as they stay in order:
@@ -86,7 +87,8 @@ def _row(rows: Sequence[Row]) -> Json:
     if rows[-1]["kind"] == OUTPUT:
         return found | _output(rows, found["mode"])
     lost = found["rows_shed"] / found["rows_offered"] if found["rows_offered"] else 0.0
-    return found | {"loss_ratio": lost}
+    would = _sum_of_known(row.get("would_rows_shed") for row in rows)
+    return found | {"loss_ratio": lost, "would_rows_shed": would}
 
 
 def _output(rows: Sequence[Row], mode: str) -> Json:
@@ -101,7 +103,27 @@ def _output(rows: Sequence[Row], mode: str) -> Json:
         "pooled": _pooled([_parts(row) for row in rows]),
     }
     found |= _recall(found["pooled"], mode)
+    found |= _would(rows)
     return found | {"loss_ratio": _loss_ratio(found, mode), **_repairs(rows)}
+
+
+def _would(rows: Sequence[Row]) -> Json:
+    """What would have been left out in batches under a goal that only observed; empty without any."""
+    seen = [row for row in rows if row.get("would_lost") is not None]
+    if not seen:
+        return {}
+    # An estimate is missing for a batch that lost an unknown share; one without results says nothing.
+    lost, of = zip(*(row["would_lost"] for row in seen), strict=True)
+    whole = sum(of)
+    ratio = None if None in lost else sum(lost) / whole if whole else 0.0
+    recalled = any(row["would_recall"] is not None for row in seen)
+    return {
+        "would_pairs_skipped": _sum_of_known(row["would_pairs_skipped"] for row in seen),
+        "would_windows_missing": sum(row["would_windows_missing"] for row in seen),
+        "would_loss_ratio": ratio,
+        "would_recall": None if ratio is None or not recalled else 1 - ratio,
+        "would_lost": [None if None in lost else sum(lost), whole],
+    }
 
 
 def _sum_of_known(values: Iterable[int | None]) -> int | None:

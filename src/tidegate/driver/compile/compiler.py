@@ -116,7 +116,7 @@ class _Compiler:
         for output in compiled.outputs:
             self._visit(output.node)
         self._prune()
-        compiled.observed = observed_streams(compiled, self.needs.sifts)
+        compiled.observed = observed_streams(compiled, self.needs.sifts and compiled.streaming)
         compiled.judged_by_spark = judged_by_spark(compiled)
         for output in compiled.outputs:
             base, _ = ports.steps_of(output.node)

@@ -51,7 +51,7 @@ class LogEvents:
 
     def __init__(self, now: float, goal_seconds: float | None = None) -> None:
         self._sums = Summed(now)
-        self._goal_seconds = goal_seconds
+        self.goal_seconds = goal_seconds
         #: By kind and operator: the ratio that was logged last.
         self._logged: dict[tuple[str, str], float] = {}
         self._instances: dict[str, int] = {}
@@ -140,7 +140,7 @@ class LogEvents:
             sums.latencies.append(_latency(telemetry))
         if now - sums.since < SUMMARY_SECONDS:
             return
-        goal = f" (goal {units.seconds(self._goal_seconds)})" if self._goal_seconds is not None else ""
+        goal = f" (goal {units.seconds(self.goal_seconds)})" if self.goal_seconds is not None else ""
         shed = [
             _LEVELS[kind].format(_percent(ratio))
             for (kind, _), ratio in _levels(telemetry).items()

@@ -137,7 +137,7 @@ def test_a_summary_has_the_measured_latency_and_what_is_shed() -> None:
 def test_the_log_of_a_query_names_it_in_every_record(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="tidegate"):
         log = QueryLog("dispatch", 2.0, clock=lambda: 0.0)
-        log.started("0.1.0", "ck", ["orders", "tracks"], ["near"])
+        log.started("0.1.0", "ck", ["orders", "tracks"], ["near"], "2 seconds")
         log.recovered(16, replays=True)
         log.batch(telemetry(17))
         log.ended(None)
