@@ -227,9 +227,8 @@ class WouldShedOperator:
 class WouldShedOutput:
     """What one output would have lost, as estimated from a batch that lost nothing."""
 
-    #: The share of results that would be missing; of approximate windows: of their input rows. None where it
-    #: cannot be estimated.
-    loss_ratio: float | None = None
+    #: The share of results that would be missing; of approximate windows: of their input rows.
+    loss_ratio: float = 0.0
     #: Joins and matches: the share of the results that would have been found.
     recall: float | None = None
     #: Windows that closed with this batch and would have been dropped.

@@ -113,7 +113,7 @@ class ReceiptWould:
     would_pairs_skipped: int | None = None
     #: Outputs: windows that would have been dropped.
     would_windows_missing: int | None = None
-    #: Outputs: the share of results that would have been lost, as estimated; None without an estimate.
+    #: Outputs: the share of results that would have been lost, as estimated.
     would_loss_ratio: float | None = None
     #: Outputs of joins and matches: the share of results that would have been found.
     would_recall: float | None = None

@@ -87,8 +87,7 @@ def _row(rows: Sequence[Row]) -> Json:
     if rows[-1]["kind"] == OUTPUT:
         return found | _output(rows, found["mode"])
     lost = found["rows_shed"] / found["rows_offered"] if found["rows_offered"] else 0.0
-    would = _sum_of_known(row.get("would_rows_shed") for row in rows)
-    return found | {"loss_ratio": lost, "would_rows_shed": would}
+    return found | {"loss_ratio": lost, "would_rows_shed": _sum_of(rows, "would_rows_shed")}
 
 
 def _output(rows: Sequence[Row], mode: str) -> Json:
@@ -97,7 +96,7 @@ def _output(rows: Sequence[Row], mode: str) -> Json:
     found: Json = {
         "rows_written": None if None in written else sum(written),
         "windows_missing": sum(row["windows_missing"] for row in rows),
-        "windows_closed": _sum_of_known(row.get("windows_closed") for row in rows),
+        "windows_closed": _sum_of(rows, "windows_closed"),
         "missing_windows": _joined(run for row in rows for run in row["missing_windows"]),
         "loss_reasons": sorted({one for row in rows for one in row["loss_reasons"]}),
         "pooled": _pooled([_parts(row) for row in rows]),
@@ -112,22 +111,21 @@ def _would(rows: Sequence[Row]) -> Json:
     seen = [row for row in rows if row.get("would_lost") is not None]
     if not seen:
         return {}
-    # An estimate is missing for a batch that lost an unknown share; one without results says nothing.
-    lost, of = zip(*(row["would_lost"] for row in seen), strict=True)
-    whole = sum(of)
-    ratio = None if None in lost else sum(lost) / whole if whole else 0.0
+    lost, of = (sum(parts) for parts in zip(*(row["would_lost"] for row in seen), strict=True))
+    ratio = lost / of if of else 0.0
     recalled = any(row["would_recall"] is not None for row in seen)
     return {
-        "would_pairs_skipped": _sum_of_known(row["would_pairs_skipped"] for row in seen),
+        "would_pairs_skipped": _sum_of(seen, "would_pairs_skipped"),
         "would_windows_missing": sum(row["would_windows_missing"] for row in seen),
         "would_loss_ratio": ratio,
-        "would_recall": None if ratio is None or not recalled else 1 - ratio,
-        "would_lost": [None if None in lost else sum(lost), whole],
+        "would_recall": 1 - ratio if recalled else None,
+        "would_lost": [lost, of],
     }
 
 
-def _sum_of_known(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
+def _sum_of(rows: Sequence[Row], name: str) -> int | None:
+    """The sum of the values that are known; None if none is."""
+    known = [row[name] for row in rows if row.get(name) is not None]
     return sum(known) if known else None
 
 

@@ -6,8 +6,9 @@
 
 Joins count pairs and matches by basic window, so what a plan would have skipped and missed is a sum over
 basic windows: of one that would have been probed in part, this part. Rows that choose by content, and
-sifters, leave no such counts: there the loss is the one that the goal loop expected. Windows that would have
-been dropped are known exactly. Losses along a way multiply.
+sifters, leave no such counts: there the loss is the one that the goal loop expected, or where it decided
+nothing (a rate of the user's own), the share of pairs and rows. Windows that would have been dropped are
+known exactly. Losses along a way multiply.
 
 Guarantee: pure; a batch under any other plan gives None.
 """
@@ -45,14 +46,14 @@ class WouldBe:
 
 
 class _Lost(NamedTuple):
-    """Results that would be missing, of how many; None where it is not known."""
+    """Results that would be missing, of how many."""
 
-    results: float | None
+    results: float
     of: float
 
     @property
-    def ratio(self) -> float | None:
-        return None if self.results is None else self.results / self.of if self.of else 0.0
+    def ratio(self) -> float:
+        return self.results / self.of if self.of else 0.0
 
 
 class _Pairs(NamedTuple):
@@ -137,7 +138,7 @@ class _Batch:
         ratio, above = lost.ratio, self._above(outlet.source)
         pairing = bool(above & {*self._would.skipping, *self._would.sifters})
         whole = outlet.name not in self._known.drop_ratios and not above & {*self._would.estimating}
-        recall = None if ratio is None or not (pairing and whole) else 1 - ratio
+        recall = 1 - ratio if pairing and whole else None
         return WouldShedOutput(ratio, recall, self._missing(outlet))
 
     def lost(self, outlet: Outlet) -> _Lost:
@@ -150,17 +151,26 @@ class _Batch:
         if sampled:
             rows = sum(map(self._offered, sampled))
             return _Lost(sum(map(self._rows_shed, sampled)), rows)
-        joins = [one for name, one in self._joins.items() if name in above]
-        found = [one.found for one in joins if one.found is not None]
         written = sum(one.emitted for one in self._reports(outlet.source))
+        return _Lost((1 - self._found(outlet.name, above)) * written, written)
+
+    def _found(self, output: str, above: set[str]) -> float:
+        """The share of its results that an output behind joins and matches would have."""
+        joins = [one for name, one in self._joins.items() if name in above]
         sifted = [one for one in self._ways.readers if one.operator in above & {*self._would.sifters}]
-        if len(found) < len(joins) or any(map(self._rows_shed, sifted)):
-            ratio = self._known.expected_losses.get(outlet.name)
-            return _Lost(None if ratio is None else ratio * written, written)
-        kept = 1.0
-        for pairs, matches in zip(joins, found, strict=True):
-            kept *= matches / pairs.matches if pairs.matches else 1.0
-        return _Lost((1 - kept) * written, written)
+        lost_rows = {one: self._rows_shed(one) / max(1, self._offered(one)) for one in sifted}
+        counted = all(one.found is not None for one in joins) and not any(lost_rows.values())
+        if not counted and output in self._known.expected_losses:
+            return 1 - self._known.expected_losses[output]
+        found = 1.0
+        for pairs in joins:
+            of, kept = (
+                (pairs.candidates, pairs.probed) if pairs.found is None else (pairs.matches, pairs.found)
+            )
+            found *= kept / of if of else 1.0
+        for share in lost_rows.values():
+            found *= 1 - share
+        return found
 
     def _above(self, name: str) -> set[str]:
         """The operator itself and all that it reads, directly or not."""

@@ -251,6 +251,7 @@ class Controllers:
         repairs = plan.repair.bytes_max is not None or after.written_off
         telemetry["debts"] = debt_metrics(plan, after, done.settled, self._operators) if repairs else {}
         telemetry["settled"] = self.is_settled(after)
+        telemetry["expected"] = _expected(done.before)
         telemetry["goal"] = after.control.get(goal_loop.CONTROL, {}).get("told")
         telemetry["sift"] = sift_metrics(plan, done.matched, done.entered.rows, after)
         telemetry["windows"] = self.dropping.metrics(plan, done.before, after)
@@ -339,3 +340,9 @@ class Controllers:
     @staticmethod
     def _remember(done: BatchDone, learnt: Mapping[str, Any]) -> None:
         done.after = replace(done.after, control={**done.after.control, **learnt})
+
+
+def _expected(before: Manifest) -> Metrics | None:
+    """The seconds that the goal loop expected of the batch after this manifest: in full, and without rows."""
+    known = before.control.get(goal_loop.CONTROL, {}).get("told")
+    return known and {name: known[name] for name in ("full", "fixed")}
