@@ -24,7 +24,7 @@ import numpy as np
 
 from tidegate.control.observing import FORGET, as_if
 from tidegate.control.receipts.ledger import given_up
-from tidegate.control.receipts.receipts import STREAM, BatchOutcome, MissingWindows
+from tidegate.control.receipts.receipts import STREAM, BatchOutcome
 from tidegate.model.graph import Lineage, Outlet, Reader
 from tidegate.model.json_values import Json
 from tidegate.model.plan import ShedPlan
@@ -39,7 +39,7 @@ from tidegate.sift.filter.sifter import Sifter
 class WouldBe:
     """What is known besides the batch: windows that would be missing with it, and what was expected."""
 
-    missing: Mapping[str, MissingWindows]
+    missing: Mapping[str, int]
     #: By output: the drop ratio that would hold; and the loss that the goal loop expected.
     drop_ratios: Mapping[str, float]
     expected_losses: Mapping[str, float]
@@ -179,8 +179,8 @@ class _Batch:
 
     def _missing(self, outlet: Outlet) -> int:
         """Windows that would be missing, besides those that earlier batches dropped."""
-        would, gone = self._known.missing.get(outlet.name, ()), self._outcome.missing.get(outlet.name, ())
-        return max(0, _count(would) - _count(gone))
+        would, gone = self._known.missing, self._outcome.missing_count
+        return max(0, would.get(outlet.name, 0) - gone.get(outlet.name, 0))
 
     def _reports(self, name: str) -> list[TaskReport | MatchReport]:
         every: list[TaskReport | MatchReport] = [*self._outcome.reports, *self._outcome.matched]
@@ -252,7 +252,3 @@ class _Batch:
         gone_us = outcome.plan.shed.skipping[name].forget_us if before is None else before
         alive_us = max(within.dead_before(side, settle_us), gone_us[side])
         return given_up(name, side, outcome.before, as_if(outcome.plan), alive_us)
-
-
-def _count(runs: MissingWindows) -> int:
-    return sum((last - first) // slide + 1 for first, last, slide in runs)

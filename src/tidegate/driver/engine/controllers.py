@@ -310,7 +310,7 @@ class Controllers:
         plan = observing.as_if(done.plan)
         expected = (done.before.control.get(goal_loop.CONTROL, {}).get("told") or {}).get("lost", {})
         return WouldBe(
-            self.dropping.missing(plan, done.before, done.after),
+            self.dropping.missing_count(plan, done.before, done.after),
             self.dropping.ratios(plan),
             {plain_name(name): lost for name, lost in expected.items()},
         )
