@@ -198,7 +198,6 @@ REFUSED: list[tuple[str, Flow, dict[str, Any], str]] = [
     ("kind of join", Flow(how="left"), {"shed": tg.Shed()}, r'how: "inner" → "left".*Give near a new name'),
     ("condition", Flow(where="n < n_right"), {}, r"where: null → .*Give near a new name"),
     ("type of a column", Flow(schema=SCHEMA.replace("v double", "v float")), {}, r"schema\.v: \"double\""),
-    ("topology", Flow(), {"balance": tg.Balance(topology="biclique")}, r"BALANCE_TOPOLOGY_CHANGED"),
     ("another stream", Flow(streams=("zebra", "right")), {}, r"CHECKPOINT_STREAM_REMOVED.*renames"),
 ]
 
