@@ -136,7 +136,7 @@ def _recorded(kind: str, calm: float, rush: float, random: np.random.Generator) 
 
 
 def _busy(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where excerpts of a profile may begin: not in an outage, nor in an hour in which hardly any row came."""
+    """Where excerpts of a profile may begin: not in an outage, nor where hardly any row came."""
     until = np.append(0, np.cumsum(counts))
     sums = until[round(SECONDS) :] - until[: -round(SECONDS)]
     return np.flatnonzero(sums >= _BUSY * sums.mean())
