@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -63,16 +64,17 @@ def test_a_run_in_which_pairs_cost_twice_as_much_is_not_predicted() -> None:
 
 @pytest.fixture(scope="module")
 def runs() -> list[Recorded]:
-    """Two recordings of a join with a window aggregate beside it, under a goal that shed up to all rows.
+    """Three recordings of a join with a window aggregate beside it, under a goal that shed up to all rows.
 
-    The machine was shared: its other load made equal batches take from 1.4 to 6.9 s, so that the time of a
-    batch is not held against them. Work and processor time are.
+    The machine was shared: its other load made batches of equal rows take from 1.4 to 6.9 s. So the simulator
+    is held against their work and processor time, and not against their time: the second predicts that of
+    the third with a median error of 9 %, the third that of the second with 24 %, the first others' with 55 %.
     """
     return [Recorded.read(path) for path in sorted(RECORDED.glob("mixed-*.json"))]
 
 
 def test_the_matches_of_recorded_batches_follow_from_their_rows_and_plans(runs: list[Recorded]) -> None:
-    assert len(runs) == 2
+    assert len(runs) == 3
     for run in runs:
         assert np.median(np.abs(match_errors(run))) <= 0.06
 
@@ -80,7 +82,7 @@ def test_the_matches_of_recorded_batches_follow_from_their_rows_and_plans(runs: 
 def test_the_processor_time_of_recorded_joins_follows_from_their_rows_and_plans(
     runs: list[Recorded],
 ) -> None:
-    for known, asked in (runs, runs[::-1]):
+    for known, asked in permutations(runs, 2):
         off = np.abs(errors(asked, fitted([known], CPU_OF_JOIN), CPU_OF_JOIN))
         assert np.median(off) <= ERROR_MAX
 
