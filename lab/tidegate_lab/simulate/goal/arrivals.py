@@ -171,15 +171,15 @@ def profiles() -> list[tuple[str, NDArray[np.int64]]]:
     folder = os.environ.get(DATA_VARIABLE)
     if not folder:
         return []
-    import pyarrow.parquet as pq
+    import duckdb
 
     found = []
     for name, seconds in _RECORDED.items():
         path = Path(folder) / name
         if path.exists():
-            table = pq.read_table(path)
-            at = table["ts"].cast("int64").to_numpy() // (1_000_000 * seconds)
-            found.append((name, np.bincount(at - at[0], table["n"].to_numpy()).astype(np.int64)))
+            cells = f"epoch_us(ts) // {1_000_000 * seconds} AS at, sum(n)::BIGINT AS n"
+            rows = duckdb.execute(f"SELECT {cells} FROM read_parquet(?) GROUP BY 1", [str(path)]).fetchnumpy()
+            found.append((name, np.bincount(rows["at"] - rows["at"].min(), rows["n"]).astype(np.int64)))
     return found
 
 
