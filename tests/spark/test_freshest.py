@@ -115,6 +115,7 @@ def start(spark: SparkSession, home: Path, *sinks: Sink) -> StreamingQuery:
         a.window("1 second", name="windows").agg(rows=F.count("*")).write_to(sinks[1]),
         checkpoint=str(home / "ck"),
         goal=GOAL,
+        shed=tg.Shed(join="selective"),
         instances=1,
         partitions=4,
     )

@@ -222,12 +222,10 @@ def _rule_after(
     settings: OverloadSettings, before: Manifest, plan: Plan, batch: BatchLoad | None
 ) -> RateAdaptation | FixedRate:
     """The rate rule after a batch; None: one on cold workers, or another rule decides."""
-    # Under a goal that only observes, the batch probed everything, whatever the rule had said.
-    observed = plan.shed.would is not None
-    rule = rate_rule(settings.shed, None if observed else known_of(settings, before, "rate"))
+    rule = rate_rule(settings.shed, known_of(settings, before, "rate"))
     # A batch without rows says nothing about what rows cost.
     if batch is not None and batch.taken:
-        rule.add(batch)
+        rule.add(replace(batch, in_full=plan.shed.would is not None))
     return rule
 
 

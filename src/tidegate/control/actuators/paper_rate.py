@@ -56,6 +56,8 @@ class BatchLoad:
     waiting: float = 0.0
     #: From the beginning of this batch to that of the next.
     seconds: float = 0.0
+    #: The batch ran with r = 1, whatever the rule had said: the goal only observes.
+    in_full: bool = False
 
     @classmethod
     def of(
@@ -153,6 +155,8 @@ class RateAdaptation:
         """Add a batch to the period, and adapt if it ends with this one."""
         self._taken, self._fitted = self._taken + batch.taken, self._fitted + batch.fitted
         if self._period.ends(batch.seconds):
+            if batch.in_full:
+                self._fraction = 1.0
             self.adapt(RateLoad(self._taken + batch.waiting, self._fitted))
             self._taken, self._fitted = 0.0, 0.0
         return self._fraction

@@ -99,13 +99,13 @@ def learn(
     levels = levels or {}
     known = before.control.get(CONTROL, {})
     would = plan.shed.would
-    # Under a goal that only observes all rows were admitted, whatever the rule had said.
-    rule = rate_rule(settings.shed, known.get("rate") if would is None else None)
+    rule = rate_rule(settings.shed, known.get("rate"))
     rows = sum(offered.rows.values())
     interval = max(settings.trigger_seconds, offered.busy_seconds)
     next_rows = expected_rows(rows, known.get("began_us"), plan.now_us, interval)
     if rows and not offered.cold and not levels.keys() & settings.matches.keys():
-        rule.add(BatchLoad.of(rows, offered.busy_seconds, settings.batch_seconds, offered.waiting, interval))
+        load = BatchLoad.of(rows, offered.busy_seconds, settings.batch_seconds, offered.waiting, interval)
+        rule.add(replace(load, in_full=would is not None))
     matches = {}
     for name, queries in settings.matches.items():
         mine = [report for report in reports if report.operator == name]
