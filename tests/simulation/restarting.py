@@ -217,7 +217,7 @@ class Restarting:
         seen = {name: max((row.time for row in some), default=None) for name, some in rows.items()}
         after = manifest_after(before, plan, (), seen, clocks, self.operators)
         missing = self._missing(settings, plan, before, after)
-        learnt = dict(window_dropping.remembered(plan))
+        learnt = dict(window_dropping.remembered(settings, plan))
         if settings.shed is not None:
             learnt[window_dropping.CONTROL] = window_dropping.learn(settings, before, plan, after, levels)
         control = json.loads(json.dumps({**before.control, **learnt}))

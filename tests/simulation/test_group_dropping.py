@@ -51,7 +51,7 @@ class LongWindows(Engine):
         counts = SideRows(offered=(rows, 0), dropped=(dropped, 0))
         report = TaskReport("w", 0, counts, seconds=TaskSeconds(0.1))
         learnt = self.learnt(plan, report, after, busy)
-        self.manifest = replace(after, control={**learnt, **window_dropping.remembered(plan)})
+        self.manifest = replace(after, control={**learnt, **window_dropping.remembered(self.settings, plan)})
         self.busy.append(busy)
         self.lost.append(dropped / rows)
         self.now_us += SECOND

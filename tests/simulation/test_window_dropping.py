@@ -79,7 +79,7 @@ class Engine:
         learnt = self.learnt(plan, report, after, busy)
         for runs in window_dropping.missing(self.settings, plan, self.manifest, after).values():
             self.missing |= {at for low, high, _ in runs for at in range(low, high + 1, 2 * SECOND)}
-        self.manifest = replace(after, control={**learnt, **window_dropping.remembered(plan)})
+        self.manifest = replace(after, control={**learnt, **window_dropping.remembered(self.settings, plan)})
         self.busy.append(busy)
         self.told.append(learnt.get(goal_loop.CONTROL, {}).get("told", {}).get("full", 0.0))
         self.plans.append(plan)

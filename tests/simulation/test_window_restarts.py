@@ -180,6 +180,8 @@ class Story:
 
 @given(st.integers(0, 2**32 - 1))
 @example(0)
+# A run without groups finishes a batch whose plan is by groups; the next run has groups again.
+@example(1046)
 @settings(max_examples=250)
 def test_every_window_is_exact_or_reported_through_restarts_with_other_settings(seed: int) -> None:
     with patch.object(window_dropping, "SHUT_AFTER_BATCHES", 1):

@@ -215,13 +215,27 @@ def _gaps(settings: DropSettings, found: DroppedWindows) -> dict[Arrow, Interval
             gap, cohorts = kept.between(), network.cohorts_on(*arrow)
             mine = as_missing(gap, None, cohorts) if drop.groups is None and gap.low.size else gap
             gaps[arrow] = union([gaps.get(arrow, NOTHING), mine])
+    return _between_operators(network, gaps)
+
+
+def _between_operators(network: Network, gaps: Mapping[Arrow, Intervals]) -> dict[Arrow, Intervals]:
+    """These gaps and what lacks rows because of them, without the arrows to outputs."""
     outputs = {output.name for output in network.outputs}
     return {arrow: gap for arrow, gap in closed_over(network, gaps).items() if arrow[1] not in outputs}
 
 
-def remembered(plan: Plan) -> Snapshot:
-    """What the manifest keeps of a plan, whatever the settings are."""
-    return {dropped_windows.CONTROL: {k: v for k, v in plan.shed.dropping.items() if k != "drops"}}
+def remembered(settings: DropSettings | None, plan: Plan) -> Snapshot:
+    """What the manifest keeps of a plan: what this run dropped.
+
+    An earlier run may have written the plan for other groups. Then this run dropped more than the plan says,
+    because what some groups lack is missing for all, and a later run must not take the plan's word for it.
+    """
+    said = {k: v for k, v in plan.shed.dropping.items() if k != "drops"}
+    if settings is not None and said:
+        found = DroppedWindows.from_json(said, settings.network)
+        found = replace(found, gaps=_between_operators(settings.network, found.gaps))
+        said = found.to_json(settings.network)
+    return {dropped_windows.CONTROL: said}
 
 
 def arrows(settings: DropSettings, plan: Plan) -> dict[Arrow, Intervals]:

@@ -202,7 +202,7 @@ class Controllers:
             done,
             {
                 **self.matching.remembered(done.entered),
-                **window_dropping.remembered(done.plan),
+                **window_dropping.remembered(self.settings.dropping, done.plan),
                 **observing.remembered(done.plan),
                 **self.estimating.learn(done.before, done.plan, done.settled, done.after),
                 partial_aggregation.CONTROL: partial_aggregation.learn(

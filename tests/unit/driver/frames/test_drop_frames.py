@@ -56,7 +56,7 @@ def after_a_drop() -> Manifest:
     """What a run leaves behind that dropped rows in front of the join, for the windows behind it."""
     settings = dropping((*PAIRS, output("busy", "sums", 9)), Shed(window=0.9))
     before = manifest()
-    return replace(before, control=window_dropping.remembered(plan_after(settings, before)))
+    return replace(before, control=window_dropping.remembered(settings, plan_after(settings, before)))
 
 
 def test_an_output_of_pairs_is_refused_while_rows_of_the_join_are_missing(after_a_drop: Manifest) -> None:
@@ -103,8 +103,8 @@ def test_a_match_that_reads_windows_gets_all_of_them_beside_an_output_that_may_l
 def test_a_match_that_is_added_lists_the_windows_that_it_does_not_get() -> None:
     windows = DropSourceNode("left"), DropWindowNode("sums", "left", WindowSpec(100, 100))
     before = Manifest(0, {}, {"left": StreamClock(1_000, 1_000, 0)}, {"sums": 990}, {})
-    dropped = plan_after(dropping((*windows, output("busy", "sums", 9)), Shed(window=0.9)), before)
-    before = replace(before, control=window_dropping.remembered(dropped))
+    earlier = dropping((*windows, output("busy", "sums", 9)), Shed(window=0.9))
+    before = replace(before, control=window_dropping.remembered(earlier, plan_after(earlier, before)))
     settings = dropping((*windows, DropStepNode("match", "sums"), output("matched", "match")))
     plan, after = plan_after(settings, before), replace(before, settled_us={"sums": 5_000})
     (runs,) = Dropping(settings).missing(plan, before, after).values()
@@ -135,3 +135,23 @@ def test_only_the_output_that_is_shut_off_loses_its_windows() -> None:
     assert Dropping(settings).ratios(plan) == {"off": 1.0, "on": 0.5}
     (warning,) = Dropping(settings).warnings(before)
     assert (warning.code, warning.subject) == ("OUTPUT_SHUT_OFF", "off")
+
+
+def test_what_a_plan_of_other_groups_dropped_outlives_the_inner_windows() -> None:
+    def nested(inner: str | None) -> DropSettings:
+        sums = DropWindowNode("sums", "left", WindowSpec(10, 10), ("k",), inner)
+        outer = DropWindowNode("outer", "sums", WindowSpec(100, 100), ("k",), "k")
+        return dropping((DropSourceNode("left"), sums, outer, output("out", "outer")))
+
+    some = {"cohorts": [3], "low": [0], "high": [1], "from_us": 1_000, "unit_us": 1}
+    written = {"gaps": {"left": {"sums": {**some, "high": [10]}}, "sums": {"outer": some}}}
+    plan = Plan(1, 0, LateRows({}), {}, {}, shed=ShedPlan(dropping=written))
+    # Without groups of the inner windows, this run drops those at 1,000 of all groups.
+    control = window_dropping.remembered(nested(None), plan)
+    after = Manifest(1, {}, {}, {"sums": 1_010, "outer": 1_010}, {}, control=control)
+    again = nested("k")
+    gaps = window_dropping.arrows(again, plan_after(again, after))
+    cohorts = again.network.cohorts
+    assert cohorts is not None
+    assert ("left", "sums") not in gaps
+    assert set(cohorts.parts(gaps["outer", output_name("out")])[0].tolist()) == set(range(64))
