@@ -153,6 +153,20 @@ class RunningJoinStrategy(Protocol):
 
     It must be a function of its snapshot and of what it is given, without clock or random numbers, so that a
     batch that is repeated after a crash is decided alike.
+
+    >>> class Newest:
+    ...     def __init__(self, windows):
+    ...         self.ages = windows.ages
+    ...
+    ...     def decide(self, ratio):
+    ...         left, right = (ProbeOrder(ratio, tuple(range(ages))) for ages in self.ages)
+    ...         return Decision((left, right))
+    ...
+    ...     def learn(self, telemetry):
+    ...         pass
+    ...
+    ...     def snapshot(self):
+    ...         return {}
     """
 
     def decide(self, ratio: float) -> Decision:
@@ -179,6 +193,14 @@ class JoinStrategy(Protocol):
     `word` is its name: what a policy of another name learnt is not given to it. All rows are stored, so it
     can be used with `repair`. Windows are as in the papers: age 0 is the newest basic window, and a new row
     probes older rows.
+
+    >>> class Newest:
+    ...     word = "newest"
+    ...
+    ...     def build(self, windows, snapshot):
+    ...         return RunningNewest(windows)
+    >>> isinstance(Newest(), JoinStrategy)
+    True
     """
 
     @property

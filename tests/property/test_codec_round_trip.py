@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
+from functools import partial
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -34,21 +35,26 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
-def values(kind: Any) -> st.SearchStrategy[Any]:
-    """Any value that the annotations allow."""
+def values(kind: Any, around: tuple[Any, ...] = ()) -> st.SearchStrategy[Any]:
+    """Any value that the annotations allow; of a kind that is in itself, one in another.
+
+    `around`: the kinds that this one is in.
+    """
     if kind in PLAIN:
         return PLAIN[kind]
     origin, arguments = get_origin(kind), get_args(kind)
+    inner = partial(values, around=around)
     if origin is UnionType:
-        return st.one_of(list(map(values, arguments)))
+        return st.one_of([inner(one) for one in arguments if around.count(one) < 2])
     if origin is Mapping:
-        return st.dictionaries(*map(values, arguments), max_size=2)
+        return st.dictionaries(*map(inner, arguments), max_size=2)
     if origin is tuple and arguments[1:] == (...,):
-        return st.lists(values(arguments[0]), max_size=2).map(tuple)
+        return st.lists(inner(arguments[0]), max_size=2).map(tuple)
     if origin is tuple:
-        return st.tuples(*map(values, arguments))
+        return st.tuples(*map(inner, arguments))
     assert is_dataclass(kind) or kind in (DebtCell, RepairCell), kind
-    return st.builds(kind, **{name: values(hint) for name, hint in get_type_hints(kind).items()})
+    hints = get_type_hints(kind).items()
+    return st.builds(kind, **{name: values(hint, (*around, kind)) for name, hint in hints})
 
 
 @pytest.mark.parametrize("kind", [Plan, Manifest, TaskReport, Debt, Routing])

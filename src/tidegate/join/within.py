@@ -29,7 +29,7 @@ All results are exact at the ends of int64, which lie outside of event time: the
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -61,7 +61,7 @@ class Within:
     lower_us: int
     upper_us: int
     #: Length of a slot as the user set it; None: as `slot_us` says.
-    basic_us: int | None = None
+    basic_us: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name, bound_us in (("lower", self.lower_us), ("upper", self.upper_us)):

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Assignment:
-    """The decision of a strategy; see the module docstring."""
+    """The decision of a strategy; see the module docstring.
+
+    >>> Assignment(instances=2, table=(0, 1, 0, 1)).spread
+    1
+    """
 
     instances: int
     #: Partition → instance; with `spread` > 1, the first of the instances that share the partition.

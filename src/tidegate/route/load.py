@@ -44,7 +44,11 @@ def no_work(n: int) -> LoadWork:
 
 @dataclass(frozen=True)
 class Load:
-    """The load of one batch, as strategies see it."""
+    """The load of one batch, as strategies see it.
+
+    >>> Load(batch=7, partitions=no_work(4)).unevenness
+    1.0
+    """
 
     batch: int
     #: Per base partition, without the keys that have a place of their own.

@@ -22,6 +22,20 @@ class Strategy(Protocol):
 
     `tg.Balance(strategy=…)` takes any object that keeps this protocol. `name`: what a strategy of another
     name remembered is not given to it.
+
+    >>> class Still:
+    ...     name = "still"
+    ...
+    ...     def first(self, partitions, instances):
+    ...         return Assignment(instances, tuple(number % instances for number in range(partitions)))
+    ...
+    ...     def decide(self, load, current, memory):
+    ...         return current, memory
+    ...
+    ...     def resize(self, load, current, instances):
+    ...         return self.first(len(current.table), instances)
+    >>> isinstance(Still(), Strategy)
+    True
     """
 
     @property

@@ -148,7 +148,9 @@ class GoalLoop:
             pieces=tuple(self._pieces(oldest)),
         )
         learnt = goal_loop.learn(self.settings, before, plan, ran, after, self._traits)
-        self.manifest = replace(after, control={**learnt, **window_dropping.remembered(plan)})
+        self.manifest = replace(
+            after, control={**learnt, **window_dropping.remembered(self.settings.dropping, plan)}
+        )
 
     def _shed(self, operator: Simulated) -> Shed:
         """The decision of the plan about one operator."""

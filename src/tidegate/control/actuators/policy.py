@@ -35,7 +35,11 @@ Work = tuple["NDArray[np.float64]", "NDArray[np.float64]"]
 
 
 class Shape(Protocol):
-    """What policies know of the windows of a join, simulated or real."""
+    """What policies know of the windows of a join, simulated or real.
+
+    >>> def newest_first(windows: Shape) -> list[tuple[int, ...]]:
+    ...     return [tuple(range(ages)) for ages in windows.ages]
+    """
 
     @property
     def lengths_us(self) -> tuple[int, int]: ...
@@ -53,7 +57,11 @@ class Shape(Protocol):
 
 @dataclass(frozen=True)
 class ProbeOrder:
-    """How much of a window new rows of the other stream probe, and its ages in order."""
+    """How much of a window new rows of the other stream probe, and its ages in order.
+
+    >>> ProbeOrder(0.5, (1, 0, 2)).order
+    (1, 0, 2)
+    """
 
     fraction: float
     order: tuple[int, ...]
@@ -61,7 +69,12 @@ class ProbeOrder:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the join does until the next decision."""
+    """What the join does until the next decision.
+
+    >>> newest = ProbeOrder(0.3, (0, 1, 2))
+    >>> Decision((newest, newest), full_share=0.03).keep_share
+    1.0
+    """
 
     #: The left and the right window.
     windows: tuple[ProbeOrder, ProbeOrder]
@@ -81,6 +94,10 @@ class AgeCounts:
 
     Where a comparison with one basic window costs more than with another (an index, a remote piece), the cost
     in units of a comparison stands in for their number: policies then maximise matches per cost.
+
+    >>> import numpy as np
+    >>> AgeCounts(matches=np.array([3, 1]), comparisons=np.array([10, 10])).matches.sum().item()
+    4
     """
 
     matches: NDArray[Any]
@@ -89,7 +106,14 @@ class AgeCounts:
 
 @dataclass(frozen=True)
 class Telemetry:
-    """What happened since the last decision."""
+    """What happened since the last decision.
+
+    >>> import numpy as np
+    >>> from tidegate.control.actuators.paper_rate import RateLoad
+    >>> some = AgeCounts(np.array([3, 1]), np.array([10, 10]))
+    >>> Telemetry(RateLoad(100, 80), full=(some, some), chosen=(some, some)).load.fetched
+    80
+    """
 
     load: RateLoad
     #: Per window: by rows that were processed fully, and by all others.
