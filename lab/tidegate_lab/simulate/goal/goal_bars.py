@@ -146,7 +146,7 @@ class _Known(LoadModel):
     def __init__(self, network: GoalNetwork, told: Story) -> None:
         super().__init__()
         self._known = {o.name: told.slower.get(o.name, 1.0) * o.rates for o in network.operators}
-        self._overhead.observe(0, network.overhead + told.added_overhead)
+        self.observe_empty(network.overhead + told.added_overhead)
 
     def rates(self, operator: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         return self._known[operator]

@@ -88,7 +88,7 @@ class Controlled:
         self.levels: Mapping[str, float] = {o.point: o.nothing for o in self._offers}
         self.keep_share = 1.0
         if told.wrong != 1:
-            self.goal.model = _taught(network, told.wrong)
+            self.goal.state.model = _taught(network, told.wrong)
 
     def after(self, batch: BatchSeen, rows: float, now: float, stored: Mapping[str, float]) -> Decided:
         expected = self._arrivals.observe(
