@@ -3,10 +3,10 @@
 Work that may be skipped lies in items: cells of joins, groups of points of matches, windows. An item has, per
 batch, seconds and results. All items together with what cannot be shed are the batch:
 
-    clairvoyant   knows the rows, costs and noise of each batch: takes the items with the most weighted results
-                  per second that fit it. Pauses pass it by.
-    fixed         takes the items with the most weighted results per second over the whole run, as many as keep
-                  99 % of the judged batches on time. Found by search over how much it takes.
+    clairvoyant   knows the rows, costs and noise of each batch: takes the items with the most weighted
+                  results per second that fit it. Pauses pass it by.
+    fixed         takes the items with the most weighted results per second over the whole run, as many as
+                  keep 99 % of the judged batches on time. Found by search over how much it takes.
 
 Both are beyond any controller: the first sees the future, the second has seen the whole run once.
 """
