@@ -3,8 +3,8 @@
 
     lab/scripts/judge_controller.py [--seeds 0:40] [--json FILE] [--table]
 
-Metrics are those of `simulate/goal/metrics.py`. All repeats exactly. Seeds from 1000 on are for the table alone:
-they are refused without `--table`, which counts the play in a committed file.
+Metrics are those of `simulate/goal/metrics.py`. All repeats exactly. Seeds from 1000 on are for the table
+alone: they are refused without `--table`, which counts the play in a committed file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def span(text: str) -> range:
 def line(one: Judged) -> str:
     shown = [getattr(one.verdict, name) for name in METRICS]
     cells = " ".join(f"{'-':>9}" if value is None else f"{value:9.3f}" for value in shown)
-    return f"{one.seed:5} {one.rate:9} {one.disturbance:8} {cells} {one.verdict.judged:5.0f} {one.verdict.apart:5.0f}"
+    counts = f"{one.verdict.judged:5.0f} {one.verdict.apart:5.0f}"
+    return f"{one.seed:5} {one.rate:9} {one.disturbance:8} {cells} {counts}"
 
 
 def main() -> None:
@@ -43,7 +44,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=span, default=span("0:40"))
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--table", action="store_true", help=f"allow seeds from {HELD_BACK} on, and count it")
+    parser.add_argument("--table", action="store_true", help=f"play seeds from {HELD_BACK} on, and count it")
     parser.add_argument("--quiet", action="store_true", help="no line per scenario")
     given = parser.parse_args()
     if given.seeds.stop > HELD_BACK:

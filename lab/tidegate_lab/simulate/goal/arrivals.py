@@ -168,7 +168,7 @@ def _profiles() -> list[tuple[str, NDArray[np.int64]]]:
     for name, seconds in _RECORDED.items():
         path = Path(folder) / name
         if path.exists():
-            table = pq.read_table(path)  # type: ignore[no-untyped-call]
+            table = pq.read_table(path)
             at = table["ts"].cast("int64").to_numpy() // (1_000_000 * seconds)
             found.append((name, np.bincount(at - at[0], table["n"].to_numpy()).astype(np.int64)))
     return found

@@ -59,7 +59,7 @@ def values(judged: Iterable[Judged], metric: str) -> list[float]:
 
 
 def headline(judged: Sequence[Judged]) -> dict[str, float]:
-    """By name: median and worst 5th percentile of every metric, and the share of scenarios near the fixed plan."""
+    """By name: median and worst 5th percentile of every metric, and how many come near the fixed plan."""
     found: dict[str, float] = {}
     for metric, more_is_better in METRICS.items():
         some = values(judged, metric)

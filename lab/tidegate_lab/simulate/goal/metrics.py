@@ -2,8 +2,10 @@
 
     on time         share of the judged batches whose oldest row had its results within the goal; a batch that
                     lasts as long as three counts as three
-    needless loss   share of the weighted results that were shed although 99 of 100 unshed batches would have fitted
-    budget use      while shedding: time used, relative to a controller that knows the noise and keeps 99 % on time
+    needless loss   share of the weighted results that were shed although 99 of 100 unshed batches would have
+                    fitted the budget
+    budget use      while shedding: time used, relative to a controller that knows the noise and keeps 99 % of
+                    its batches on time
     reversals       changes of direction of the least steady level, per 10 batches of steady input
     of fixed        weighted recall over that of the best plan that never changes (`references.py`)
     of clairvoyant  weighted recall over that of a plan that foresees each batch
@@ -30,8 +32,11 @@ from tidegate_lab.simulate.goal.machine import COLD
 from tidegate_lab.simulate.goal.operators import JoinShed
 from tidegate_lab.simulate.goal.played import Batch, Run
 from tidegate_lab.simulate.goal.references import References
-from tidegate_lab.simulate.goal.scenario import Scenario
+from tidegate_lab.simulate.goal.scenario import SETTLING
 
+#: What became of a batch.
+IN_TIME, APART, LATE = range(3)
+_ROUNDING = 1e-9
 #: Moves of a level that count as one, and consecutive batches on time that end a recovery.
 _MOVE, _RECOVERED = 0.01, 3
 
@@ -67,7 +72,7 @@ METRICS = {
 
 def verdict(run: Run, known: References) -> Verdict:
     """All metrics of a run."""
-    late, told = _late(run), run.scenario
+    late, told = lateness(run), run.scenario
     counts = [0.0, 0.0, float(_overdue(run))]
     for batch in run.batches:
         if batch.latency is not None:
@@ -89,27 +94,39 @@ def verdict(run: Run, known: References) -> Verdict:
     )
 
 
-_IN_TIME, _APART, _LATE = range(3)
+def lateness(run: Run) -> list[int]:
+    """By batch: whether it was in time, late by a pause or by the cold, or late.
 
-
-def _late(run: Run) -> list[int]:
-    """By batch: whether it was in time, late by a pause or by the cold, or late."""
+    A pause and what a cold process takes longer are excess. A batch that waited through excess has more rows
+    for it, and its own time is excess by that share, so that a batch behind a delayed one is judged without
+    the delay; but only for `SETTLING` seconds, in which a controller can get over it.
+    """
     machine, latest = run.scenario.machine, run.scenario.latency_seconds
-    # What a cold process takes longer, as a span at the end of each batch.
-    excess = [
-        (batch.end - batch.busy * (1 - 1 / cold), batch.end)
-        for batch in run.batches
-        if (cold := machine.coldness(batch.begin)) > COLD
+    #: Begin and end of excess, and how long it counts.
+    excess: list[tuple[float, float, float]] = [
+        (at, at + lasts, at + lasts + SETTLING) for at, lasts in machine.pauses
     ]
     found = []
     for batch in run.batches:
-        if batch.latency is None or batch.latency <= latest + 1e-9:
-            found.append(_IN_TIME)
-            continue
-        assert batch.oldest is not None
-        stood = machine.paused(batch.oldest, batch.end)
-        stood += sum(max(0.0, min(batch.end, end) - max(batch.oldest, begin)) for begin, end in excess)
-        found.append(_APART if batch.latency - stood <= latest else _LATE)
+        cold = machine.coldness(batch.begin)
+        oldest = batch.begin if batch.oldest is None else batch.oldest
+        counts = [one for one in excess if batch.begin < one[2]]
+        waited, stood = (
+            sum(max(0.0, min(until, end) - max(since, begin)) for begin, end, _ in counts)
+            for since, until in ((oldest, batch.begin), (batch.begin, batch.end))
+        )
+        running = batch.busy - stood
+        own = running * waited / (batch.begin - oldest) if waited else 0.0
+        last = max((one[2] for one in counts), default=batch.begin)
+        if cold > COLD:
+            own = max(own, running * (1 - 1 / cold))
+            last = max(last, batch.end + SETTLING)
+        if own:
+            excess.append((batch.end - own, batch.end, last))
+        if batch.latency is None or batch.latency <= latest + _ROUNDING:
+            found.append(IN_TIME)
+        else:
+            found.append(APART if batch.latency - waited - stood - own <= latest + _ROUNDING else LATE)
     return found
 
 
@@ -167,7 +184,7 @@ def reversals(run: Run) -> float | None:
     steady = [batch for batch in run.batches if run.scenario.steady(batch.begin)]
     if len(steady) < 10:
         return None
-    # Spans are apart where batches between them are not steady: a move across such a gap counts as none.
+    # A move across batches that are not steady counts as none.
     spans: list[list[Batch]] = [[steady[0]]]
     for before, batch in pairwise(steady):
         if batch.number == before.number + 1:
@@ -193,7 +210,7 @@ def _turns(batches: Sequence[Batch], name: str) -> int:
 
 
 def _fresh(batch: Batch, name: str) -> float:
-    """The part of a join's rows that are not stale, to the nearest tenth: it follows the rows of the batch."""
+    """The part of a join's rows that are not stale, to the nearest tenth: it varies with the rows."""
     if not isinstance(batch.shed[name], JoinShed):
         return 1.0
     came, stale = (sum(side[part] for side in batch.did[name].sides) for part in (0, 2))
@@ -209,7 +226,7 @@ def recovery(run: Run, late: Sequence[int]) -> float:
         recovered = following
         for number in range(len(after)):
             three = after[number : number + _RECOVERED]
-            if all(late[batch.number] != _LATE for batch in three):
+            if all(late[batch.number] != LATE for batch in three):
                 recovered = three[0].begin
                 break
         if after:

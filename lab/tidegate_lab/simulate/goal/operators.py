@@ -1,8 +1,8 @@
 """Operators of a scenario by counts: what a batch does, costs and finds under a decision of what to shed.
 
-    join      every candidate pair lies in a cell (window, age of basic window); cells differ in matches per pair
+    join      every candidate pair lies in a cell (window, age of basic window); cells differ in their matches
     window    rows of dropped windows do not arrive, and these windows are lost
-    match     rows lie in a space of regions; regions differ in how many queries want their rows
+    match     rows lie at points of a space; points differ in how many queries want their rows
 
 No row is made: a batch is a span of each stream, and counts follow from how many rows arrived by when
 (`arrivals.py`). So a scenario takes a second, and the results that a plan loses are known without noise.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -76,7 +76,7 @@ Shed = JoinShed | WindowShed | MatchShed
 class Did:
     """What one operator did in a batch."""
 
-    #: Seconds on a warm machine without noise; and of the same rows with nothing shed, in this batch or before.
+    #: Seconds on a warm machine without noise; and with nothing shed, in this batch or before.
     seconds: float
     full_seconds: float
     #: Results that were found, and that there were to be found.
@@ -139,8 +139,9 @@ class SimulatedJoin:
         for middle, width in self.peaks:
             off = np.abs((ages - middle - self.moves * now + 0.5) % 1.0 - 0.5)
             found.append(np.exp(-((off / width) ** 2)) + self.everywhere)
-        values = np.stack(found)
-        return np.asarray(values * (self.density / values.mean()))
+        values: NDArray[np.float64] = np.stack(found)
+        values *= self.density / values.mean()
+        return values
 
     def uneven(self, now: float, cores: int) -> float:
         """Seconds of the join relative to those with equally loaded instances."""
@@ -374,7 +375,12 @@ class MatchState:
         )
 
 
-State = JoinState | WindowState | MatchState
+class State(Protocol):
+    """An operator as it runs."""
+
+    def batch(self, shed: Any, spans: Sequence[Span], now: float) -> Did:
+        """One batch of these spans of its streams; `shed` is of the operator's kind."""
+        ...
 
 
 def streams_of(operator: Simulated) -> tuple[str, ...]:

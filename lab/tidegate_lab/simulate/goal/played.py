@@ -34,6 +34,9 @@ from tidegate_lab.simulate.goal.scenario import UNLIMITED, Scenario
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: When the first batch begins, back to back.
+_FIRST_SECONDS = 0.1
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -109,7 +112,8 @@ def play(scenario: Scenario, controller: Controller) -> Run:
     machine, operators = scenario.machine, scenario.operators
     states = {one.name: state_of(one, scenario.rows) for one in operators}
     taken = dict.fromkeys(scenario.rows, 0)
-    begin, batches = max(scenario.trigger_seconds, 0.1), []
+    begin = max(scenario.trigger_seconds, _FIRST_SECONDS)
+    batches: list[Batch] = []
     while begin < SECONDS:
         shed = controller.plan(begin)
         spans = {
@@ -117,7 +121,7 @@ def play(scenario: Scenario, controller: Controller) -> Run:
             for name in scenario.rows
         }
         did = {
-            one.name: states[one.name].batch(  # type: ignore[arg-type]
+            one.name: states[one.name].batch(
                 shed[one.name], [spans[stream] for stream in streams_of(one)], begin
             )
             for one in operators
@@ -134,7 +138,7 @@ def play(scenario: Scenario, controller: Controller) -> Run:
     left = {name: (first, max(first, due)) for name, first in taken.items()}
     rest = {
         one.name: states[one.name]
-        .batch(nothing_of(one), [left[stream] for stream in streams_of(one)], SECONDS)  # type: ignore[arg-type]
+        .batch(nothing_of(one), [left[stream] for stream in streams_of(one)], SECONDS)
         .possible
         for one in operators
     }

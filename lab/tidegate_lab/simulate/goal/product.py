@@ -1,7 +1,9 @@
-"""The goal loop of the installed Tidegate as a controller of simulated batches: the one place that knows its API.
+"""The goal loop of the installed Tidegate as a controller of simulated batches.
 
     counts of a simulated batch ─▶ task and match reports, manifest ─▶ goal_loop.learn
     shed plan of the actuators  ─▶ what simulated operators shed
+
+The one module of the judge that knows the API of the goal loop.
 
 Guarantee: the controller sees counts and times as tasks report them, never true costs or values.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -272,7 +275,7 @@ class GoalLoop:
             slot = join.ages[side].slot_us
             known = self._slots.setdefault((join.name, side), {})
             edges = _edges(first, end, slot)
-            for low, high in zip(edges[:-1], edges[1:], strict=True):
+            for low, high in pairwise(edges):
                 count = round(part * float(arrived[high] - arrived[low]))
                 if count:
                     at = (_us(low * GRAIN), _us(high * GRAIN) - 1)

@@ -94,7 +94,8 @@ def _items(scenario: Scenario) -> _Items:
                 for span, begin in zip(spans, begins.tolist(), strict=True)
             ]
             rows = np.array([one[0] for one in parts])
-            cost, results = (np.stack([one[part].ravel() for one in parts]) for part in (1, 2))
+            cost = np.stack([one[1].ravel() for one in parts])
+            results = np.stack([one[2].ravel() for one in parts])
             sure = np.zeros(begins.size)
         elif isinstance(operator, SimulatedWindow):
             came = _came(scenario, operator.stream, spans)

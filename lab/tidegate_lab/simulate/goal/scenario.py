@@ -1,7 +1,7 @@
 """A scenario from a seed: streams, operators, a machine, a goal, and what goes wrong.
 
-At a rate of 1 a batch of one interval takes exactly its time budget, overhead included, on a warm machine. Of
-overload by 2 a join does four times the work, once its windows are full. Rates are limited, so that the deepest
+At a rate of 1 a batch of one interval takes exactly its time budget, overhead included, on a warm machine. At
+a rate of 2 a join does four times the work, once its windows are full. Rates are limited, so that the deepest
 levels would keep every batch on time.
 
 Guarantee: the same seed gives the same scenario. Kinds of rates and of disturbances take turns by seed: 72
@@ -10,6 +10,7 @@ seeds in a row have every pair of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -139,7 +140,7 @@ def _drawn(seed: int, attempt: int) -> Scenario | None:
     names = _names(random)
     shares = random.dirichlet(np.full(len(names), 3.0)) * (1 - fixed) * budget
     interval = max(trigger, budget)
-    operators = tuple(
+    operators: tuple[Simulated, ...] = tuple(
         _OPERATORS[name.rstrip("0123456789")](name, float(share) / interval, streams, random, disturbance)
         for name, share in zip(names, shares, strict=True)
     )
@@ -279,4 +280,5 @@ def workload_of(seed: int) -> Workload:
     return Workload(query_count=60, query_sides=(0.02, 0.1), seed=seed)
 
 
-_OPERATORS = {JOIN: _join, WINDOW: _window, MATCH: _match}
+_Draw = Callable[[str, float, dict[str, float], np.random.Generator, str], Simulated]
+_OPERATORS: dict[str, _Draw] = {JOIN: _join, WINDOW: _window, MATCH: _match}
