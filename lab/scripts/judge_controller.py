@@ -44,7 +44,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=span, default=span("0:40"))
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--table", action="store_true", help=f"play seeds from {HELD_BACK} on, and count it")
+    parser.add_argument("--table", action="store_true", help=f"seeds from {HELD_BACK}; is counted")
     parser.add_argument("--quiet", action="store_true", help="no line per scenario")
     given = parser.parse_args()
     if given.seeds.stop > HELD_BACK:
@@ -65,9 +65,8 @@ def main() -> None:
     for bar in bars(found):
         value = "none" if bar.value is None else f"{bar.value:.4f}"
         print(f"{'met' if bar.holds else 'MISSED':7} {bar.id:32} {value:>8} {bar.target:>8} {bar.unit}")
-    print(
-        f"{process_time() - began:.0f} s of processor time; seeds held back were played {times_judged()} times"
-    )
+    print(f"{process_time() - began:.0f} s of processor time")
+    print(f"seeds from {HELD_BACK} on were played {times_judged()} times")
     if given.json:
         rows = [*(one.row() for one in judged), {"headline": found, "held_back_plays": times_judged()}]
         write_frame(Frame("judge_controller", given.seeds.start, rows, bars(found)), given.json)

@@ -47,9 +47,9 @@ class Judged:
 
 def judge(seed: int, maker: Maker = GoalLoop) -> Judged:
     """Play one scenario."""
-    told = scenario(seed)
-    run = play(told, maker(told))
-    return Judged(seed, told.rate.kind, told.rate.source, told.disturbance, verdict(run, references(told)))
+    one = scenario(seed)
+    run = play(one, maker(one))
+    return Judged(seed, one.rate.kind, one.rate.source, one.disturbance, verdict(run, references(one)))
 
 
 def values(judged: Iterable[Judged], metric: str) -> list[float]:

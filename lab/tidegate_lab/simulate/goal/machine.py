@@ -12,7 +12,7 @@ pauses, and the same noise in batches of equal number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,9 +42,10 @@ class Machine:
     #: From a moment on: everything takes so many times as long; and so many seconds are added by a sink.
     slower: tuple[float, float] = (np.inf, 1.0)
     sink: tuple[float, float] = (np.inf, 0.0)
-    #: Cores, and instances of each join.
+    #: The part of the batches whose overhead is longer, and by how many seconds: a commit that merges files,
+    #: a collection of garbage.
+    hiccups: tuple[float, float] = (0.0, 0.0)
     cores: int = 4
-    kinds: tuple[str, ...] = field(default=())
 
     def coldness(self, now: float) -> float:
         """What times are multiplied by because the process is cold."""
@@ -69,6 +70,11 @@ class Machine:
         random = np.random.default_rng([self.seed, 101, number])
         common = float(np.exp(self.noise * random.standard_normal()))
         return common, np.exp(_OWN_NOISE * self.noise * random.standard_normal(operators))
+
+    def hiccup(self, number: int) -> float:
+        """Seconds by which the overhead of a batch is longer than usual."""
+        share, seconds = self.hiccups
+        return seconds * float(np.random.default_rng([self.seed, 103, number]).random() < share)
 
     @property
     def noise_99(self) -> float:

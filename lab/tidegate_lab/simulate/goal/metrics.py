@@ -72,11 +72,11 @@ METRICS = {
 
 def verdict(run: Run, known: References) -> Verdict:
     """All metrics of a run."""
-    late, told = lateness(run), run.scenario
+    late, scenario = lateness(run), run.scenario
     counts = [0.0, 0.0, float(_overdue(run))]
     for batch in run.batches:
         if batch.latency is not None:
-            counts[late[batch.number]] += told.judged_times(batch.begin, batch.end)
+            counts[late[batch.number]] += scenario.judged_times(batch.begin, batch.end)
     in_time, apart, missed = counts
     judged = in_time + missed
     recall = weighted_recall(run)
@@ -155,10 +155,10 @@ def _possible(run: Run, name: str) -> float:
 
 def needless_loss(run: Run) -> float:
     """Weighted results lost in batches that would have fitted without shedding, as a share of all."""
-    told = run.scenario
-    fitting = [b for b in run.batches if b.warm_full * told.machine.noise_99 <= told.batch_seconds]
+    scenario = run.scenario
+    fitting = [b for b in run.batches if b.warm_full * scenario.machine.noise_99 <= scenario.batch_seconds]
     lost, weights = [], []
-    for name, weight in told.weights.items():
+    for name, weight in scenario.weights.items():
         possible = _possible(run, name)
         if possible > 0:
             gone = sum(batch.did[name].possible - batch.did[name].found for batch in fitting)
@@ -169,12 +169,12 @@ def needless_loss(run: Run) -> float:
 
 def budget_use(run: Run) -> float | None:
     """Time used by judged batches that shed, relative to what a controller that knows the noise would use."""
-    told = run.scenario
-    target = told.batch_seconds / told.machine.noise_99
+    scenario = run.scenario
+    target = scenario.batch_seconds / scenario.machine.noise_99
     used = [
         min(1.0, batch.expected / min(target, batch.expected_full))
         for batch in run.batches
-        if batch.sheds and told.judged(batch.begin)
+        if batch.sheds and scenario.judged(batch.begin)
     ]
     return float(np.mean(used)) if used else None
 

@@ -131,17 +131,16 @@ class SimulatedJoin:
     def ages(self) -> tuple[Ages, Ages]:
         return ages_of(self.within, LEFT), ages_of(self.within, RIGHT)
 
-    def values(self, now: float) -> NDArray[np.float64]:
+    def values(self, now: float) -> NDArray[Any]:
         """Matches per candidate pair, per window and age."""
         count = self.ages[LEFT].count
         ages = np.arange(count) / count
-        found = []
+        found: list[NDArray[np.float64]] = []
         for middle, width in self.peaks:
             off = np.abs((ages - middle - self.moves * now + 0.5) % 1.0 - 0.5)
             found.append(np.exp(-((off / width) ** 2)) + self.everywhere)
-        values: NDArray[np.float64] = np.stack(found)
-        values *= self.density / values.mean()
-        return values
+        values = np.stack(found)
+        return values * (self.density / float(values.mean()))
 
     def uneven(self, now: float, cores: int) -> float:
         """Seconds of the join relative to those with equally loaded instances."""
@@ -179,7 +178,7 @@ class SimulatedWindow:
     def starts(self, span: tuple[float, float]) -> NDArray[np.float64]:
         """Starts of the windows that begin in a span."""
         first, beyond = (int(np.ceil(at / self.slide_seconds - 1e-9)) for at in span)
-        return np.arange(first, beyond) * self.slide_seconds
+        return self.slide_seconds * np.arange(first, beyond, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -162,7 +162,7 @@ def _timed(
     parts = np.array([scale * did[one.name].seconds for scale, one in zip(scales, operators, strict=True)])
     full = sum(scale * did[one.name].full_seconds for scale, one in zip(scales, operators, strict=True))
     noisy: NDArray[np.float64] = cold * common * own * parts
-    work = cold * common * overhead + float(noisy.sum())
+    work = cold * common * overhead + machine.hiccup(number) + float(noisy.sum())
     return Batch(
         number,
         begin,

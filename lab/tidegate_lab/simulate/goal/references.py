@@ -6,7 +6,7 @@ batch, seconds and results. All items together with what cannot be shed are the 
     clairvoyant   knows the rows, costs and noise of each batch: takes the items with the most weighted
                   results per second that fit it. Pauses pass it by.
     fixed         takes the items with the most weighted results per second over the whole run, as many as
-                  keep 99 % of the judged batches on time. Found by search over how much it takes.
+                  keep 99 % of all batches on time. Found by search over how much it takes.
 
 Both are beyond any controller: the first sees the future, the second has seen the whole run once.
 """
@@ -26,7 +26,7 @@ from tidegate_lab.simulate.goal.operators import (
     SimulatedMatch,
     SimulatedWindow,
 )
-from tidegate_lab.simulate.goal.scenario import SETTLING, Scenario
+from tidegate_lab.simulate.goal.scenario import Scenario
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -162,11 +162,10 @@ def _on_time(
     """The share of judged batches on time, by plan; `work`: seconds by batch of one interval, and plan."""
     plans = np.arange(work.shape[1])
     trigger, interval = scenario.trigger_seconds, scenario.interval
-    # Judged seconds up to a moment. Controllers are excused for the cold; so is this plan.
+    # Judged seconds up to a moment. Controllers are excused for the cold, and so is this plan; but it never
+    # has to settle, so it is judged after steps, too.
     cells = np.arange(CELLS) * GRAIN
     counts = np.array([scenario.machine.coldness(at) <= COLD for at in cells.tolist()])
-    for step in scenario.steps:
-        counts &= (cells < step) | (cells >= step + SETTLING)
     until = np.append(0.0, np.cumsum(counts) * GRAIN)
     now, waited = np.full(plans.size, interval), np.full(plans.size, interval)
     judged, late = np.zeros(plans.size), np.zeros(plans.size)
