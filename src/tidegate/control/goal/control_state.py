@@ -11,12 +11,10 @@ from tidegate.control.goal.forecast import Arrivals
 from tidegate.control.goal.hysteresis import Hysteresis
 from tidegate.control.goal.load_model import LoadModel
 from tidegate.control.goal.safety_margin import SafetyMargin
+from tidegate.control.levels import CONTROL
 from tidegate.model.codec import from_plain, to_plain
 from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
-
-#: Key in the manifest's control state.
-CONTROL = "goal"
 
 
 @dataclass

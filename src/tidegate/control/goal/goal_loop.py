@@ -27,7 +27,7 @@ from tidegate.control.actuators import join_shedding, sifting, stale_rows, windo
 from tidegate.control.actuators.policy import Work
 from tidegate.control.actuators.state_limit import piece_bytes
 from tidegate.control.goal.backpressure import Backpressure, Fits, TakenRows
-from tidegate.control.goal.control_state import CONTROL, ControlState
+from tidegate.control.goal.control_state import ControlState
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.forecast import Expected
 from tidegate.control.goal.goal_step import KeepSettings, Ran, Step
@@ -36,6 +36,7 @@ from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import SOURCES, Took, uneven_seconds, wall_seconds
 from tidegate.control.goal.work_forecast import WorkForecast, efforts_of
 from tidegate.control.latency import overdue_warnings
+from tidegate.control.levels import CONTROL
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
