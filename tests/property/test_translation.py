@@ -99,7 +99,6 @@ def control(streams: list[str], operators: list[str], outputs: list[str]) -> dic
             "limits": by_stream,
             "levels": levels,
             "lasting": levels,
-            "told": {},
         },
         "dropped": dropped(operators, outputs),
         "warnings": {
@@ -220,7 +219,7 @@ def test_nothing_is_rewritten_twice(given: tuple[list[list[str]], list[list[str]
 def test_numbers_for_people_are_left_out_because_their_texts_hold_names() -> None:
     told = manifest(["a"], ["near"], [])
     told = replace(told, control={**told.control, "goal": {"told": {"warnings": ["near is slow"]}}})
-    assert Translation({"near": "close"}).manifest(told).control["goal"] == {"told": {}}
+    assert Translation({"near": "close"}).manifest(told).control["goal"] == {}
 
 
 def test_files_follow_their_output_and_those_of_a_removed_one_stay_known() -> None:

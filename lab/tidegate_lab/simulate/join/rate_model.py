@@ -89,7 +89,11 @@ class RateModel:
         return self._fraction
 
     def snapshot(self) -> dict[str, Any]:
-        return {"fraction": self._fraction, "yield": self._yield.snapshot(), "goal": self._goal.state.to_plain()}
+        return {
+            "fraction": self._fraction,
+            "yield": self._yield.snapshot(),
+            "goal": self._goal.state.to_plain(),
+        }
 
     @classmethod
     def restore(cls, raw: Mapping[str, Any], settings: RateModelSettings | None = None) -> RateModel:

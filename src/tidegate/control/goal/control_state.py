@@ -9,8 +9,7 @@ from typing import Any
 from tidegate.control.goal.backpressure import Backpressure
 from tidegate.control.goal.forecast import Arrivals
 from tidegate.control.goal.hysteresis import Hysteresis
-from tidegate.control.goal.load_model import LoadModel
-from tidegate.control.goal.safety_margin import SafetyMargin
+from tidegate.control.goal.load_model import LoadModel, SafetyMargin
 from tidegate.control.levels import CONTROL
 from tidegate.model.codec import from_plain, to_plain
 from tidegate.model.json_values import Snapshot
@@ -38,8 +37,6 @@ class ControlState:
     levels: dict[str, float] = field(default_factory=dict)
     #: By stream: units that its source may give to the next batch.
     limits: dict[str, int] = field(default_factory=dict)
-    #: For telemetry.
-    told: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, manifest: Manifest) -> ControlState:

@@ -69,7 +69,7 @@ class LevelTuning:
     #: Part of the target by which the predicted time may miss it. ½, 2: nothing but rounds of the optimiser.
     close: float = 1e-3
     #: Part of the time that is measurable: shedding that saves less is not worth its loss, a stream always
-    #: gets this share, and a batch faster by this part than one before it shows a process that still warms up.
+    #: gets this share, and a batch shorter by this part than all before shows a process that warms up.
     #: ½: sheds for gains too small to see; 2: overdue where the goal is close to the fixed cost.
     measurable: float = 0.1
     #: Largest growth of an option's work from one batch to the next, so that a wrong model cannot undo in one
@@ -82,7 +82,7 @@ class LevelTuning:
 
 @dataclass(frozen=True)
 class MarginTuning:
-    """What is kept free of the time budget for prediction errors (`safety_margin.py`)."""
+    """What is kept free of the time budget for prediction errors (`load_model.SafetyMargin`)."""
 
     #: Batches. ½: the margin follows single errors; 2: it stays wide after a restless time.
     memory: float = 25.0

@@ -21,11 +21,10 @@ the trigger or when this one ends, whichever is later; back to back (`trigger_se
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from sys import float_info
 
 from tidegate.control.goal.control_tuning import TUNING, ControlTuning
-
-MICROSECONDS = 10**6
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,11 @@ class Arrivals:
         """
         interval = max(trigger_seconds, busy_seconds, float_info.epsilon)
         first = self.began_us is None
-        since = interval if self.began_us is None else (now_us - self.began_us) / MICROSECONDS
+        since = (
+            interval
+            if self.began_us is None
+            else timedelta(microseconds=now_us - self.began_us).total_seconds()
+        )
         if self.is_silent:
             # Idle triggers were left out since: had there been rows, an earlier one would have had them.
             since = min(since, interval)

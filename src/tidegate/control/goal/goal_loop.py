@@ -36,14 +36,13 @@ from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import SOURCES, Took, uneven_seconds, wall_seconds
 from tidegate.control.goal.work_forecast import WorkForecast, efforts_of
 from tidegate.control.latency import overdue_warnings
-from tidegate.control.levels import CONTROL
+from tidegate.control.levels import CONTROL as CONTROL
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
 from tidegate.window.drop.network import DropJoinNode
-
 
 
 def learn(
@@ -71,8 +70,9 @@ def learn(
         state.limits = limits
         goal.expect(decided, min(1.0, sources.let_in(limits) / coming.wanted))
     metrics = {"waiting": sources.waiting, "wanted": coming.wanted, "limits": limits}
-    state.told = {**_metrics(settings, decided, ran, after), **metrics}
-    learnt: Snapshot = {CONTROL: state.to_plain()}
+    metrics |= _metrics(settings, decided, ran, after)
+    # The loop itself does not read these.
+    learnt: Snapshot = {CONTROL: {**state.to_plain(), "told": metrics}}
     if settings.freshest:
         learnt[stale_rows.CONTROL] = stale_rows.learn(
             before, plan, ran.reports, after, operators, settings.freshest, decided.keep_share

@@ -128,7 +128,9 @@ def warnings(settings: GoalSettings, decided: Decided) -> list[Metrics]:
             )
         )
     at_bound = [
-        name for name, most in settings.max_loss.items() if decided.lost.get(name, 0.0) >= 0.999 * most
+        name
+        for name, most in settings.max_loss.items()
+        if decided.lost.get(name, 0.0) >= (1 - settings.tuning.level.close) * most
     ]
     if decided.short > 0 and at_bound:
         said.append(

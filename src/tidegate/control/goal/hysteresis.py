@@ -1,4 +1,4 @@
-"""Hysteresis: shedding deepens at once; it eases by trial, and each trial that fails makes the next one rarer.
+"""Hysteresis: shedding deepens at once and eases by trial; each trial that fails makes the next one rarer.
 
 Spare time earns credit, by its square: a tenth of the target in two batches as much as a twentieth in eight.
 With enough of it, levels ease. Easing that has to be reversed soon doubles the credit that the next one

@@ -178,8 +178,9 @@ class LevelController:
             # The oldest row of the next batch came when this one, or the time of its trigger, began.
             waited = max(batch.busy_seconds, self.settings.trigger_seconds or 0.0)
             left = self.settings.latency_seconds - waited
-            # With less than half of its time left, a batch is overdue anyway.
-            time = left if left >= time / 2 else time
+            # With less than half of its time left, a batch is overdue anyway; of more than its time it may
+            # use half, or short and long batches would take turns.
+            time = min(left, (left + time) / 2) if left >= time / 2 else time
         least = self._least(forecast, time)
         if forecast.seconds(lasting) <= max((1 - margin / 2) * time, least):
             return lasting

@@ -14,6 +14,7 @@ Guarantee: the time of a batch is linear in effort, so the saving of a shed opti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from sys import float_info
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.goal.control_tuning import TUNING, LoadTuning
+from tidegate.control.goal.control_tuning import TUNING, ControlTuning, LoadTuning
 from tidegate.control.goal.cost_model import PARTS, CostModel, Effort
 
 if TYPE_CHECKING:
@@ -129,3 +130,51 @@ def wall_seconds(instances: Sequence[float], parallelism: int) -> float:
 def uneven_seconds(instances: Sequence[float], parallelism: int) -> float:
     """Seconds that an operator would save if its instances were equally loaded."""
     return wall_seconds(instances, parallelism) - sum(instances) / max(1, min(parallelism, len(instances)))
+
+
+@dataclass
+class SafetyMargin:
+    """The part of the time budget kept free, learnt from the errors of predictions.
+
+    A fixed margin wastes time on a quiet machine and is too small on a busy one. Comparing the actual time of a
+    batch with its prediction covers all errors: costs, rows, other load. The margin is an upper quantile: the
+    mean error and as many standard deviations as one batch in ninety exceeds. Batches that were shorter than
+    predicted need no margin, so the deviation is that above the mean. Errors are clipped, so a single bad batch
+    changes little.
+    """
+
+    #: Errors as parts of the budget: their number, mean, and variance above the mean.
+
+    seen: int = 0
+    mean: float = 0.0
+    variance: float = 0.0
+
+    def part(self, tuning: ControlTuning = TUNING) -> float:
+        """The safety margin as a part of the time budget."""
+        margin = tuning.margin
+        if not self.seen:
+            return margin.first
+        high = self.mean + margin.deviations * max(self._deviation, tuning.load.noise_least)
+        return min(max(0.0, high / (1 + max(0.0, high))), margin.most)
+
+    @property
+    def _deviation(self) -> float:
+        return math.sqrt(self.variance)
+
+    def observe(
+        self, predicted: float, took: float, batch_seconds: float, tuning: ControlTuning = TUNING
+    ) -> None:
+        """Record an error relative to the budget: a short batch may err by much of itself and little of the
+        budget.
+        """
+        margin = tuning.margin
+        if not self.seen:
+            assumed = margin.first / (1 - margin.first) / margin.deviations
+            self.variance = assumed**2
+        self.seen += 1
+        bound = tuning.load.clip * max(self._deviation, tuning.load.noise_least)
+        off = (took - predicted) / max(predicted, batch_seconds / 2) - self.mean
+        off = max(-bound, min(bound, off))
+        self.mean += off / margin.memory
+        # Errors above the mean are half of all, so they count twice.
+        self.variance += ((2 * off**2 if off > 0 else 0.0) - self.variance) / margin.memory

@@ -231,7 +231,9 @@ def _match(
 
 def _less(left: NDArray[np.float64], behind: Mapping[str, float]) -> dict[str, NDArray[np.float64]]:
     """Operators downstream have less work by the share of their rows that is missing."""
-    return {name: np.repeat((1 - share * (1 - left))[:, None], PARTS, axis=1) for name, share in behind.items()}
+    return {
+        name: np.repeat((1 - share * (1 - left))[:, None], PARTS, axis=1) for name, share in behind.items()
+    }
 
 
 def _shares(lost: NDArray[np.float64], outputs: Mapping[str, float]) -> dict[str, NDArray[np.float64]]:

@@ -121,7 +121,7 @@ class Translation:
         goal = control.get("goal")
         if goal is None:
             return control
-        return {**control, "goal": {**goal, "told": {}}}
+        return {**control, "goal": {name: one for name, one in goal.items() if name != "told"}}
 
     def _dropped(self, dropped: Mapping[str, Any]) -> Mapping[str, Any]:
         for path in _DROPPED:

@@ -91,6 +91,7 @@ CONF = {
     "spark.sql.streaming.unsupportedOperationCheck": "false",
 }
 
+
 class Engine:
     """Runs the batches of one query; see the module docstring."""
 

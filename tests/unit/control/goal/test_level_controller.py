@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.control.goal.cost_model import Effort
-from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings, warnings
 from tidegate.control.goal.control_state import ControlState
 from tidegate.control.goal.control_tuning import ControlTuning, EaseTuning
+from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings, warnings
 from tidegate.control.goal.hysteresis import Hysteresis
 from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import SOURCES, Took
@@ -67,7 +67,9 @@ class Machine:
         for _ in range(batches):
             batch = self.seen(rate, overhead)
             self.seconds.append(batch.busy_seconds)
-            decided = self.goal.adapt(replace(batch, teaches=not cold, cold=cold), self.ahead(rate), self.offers)
+            decided = self.goal.adapt(
+                replace(batch, teaches=not cold, cold=cold), self.ahead(rate), self.offers
+            )
             self.levels, self.keep_share = dict(decided.levels), decided.keep_share
         return decided
 
@@ -295,7 +297,9 @@ def test_a_restored_controller_decides_as_the_one_that_ran_on() -> None:
     machine.run(0.9, 5)
     machine.run(2.5, 9)
     other = Machine()
-    other.goal = LevelController(machine.settings, from_plain(ControlState, json.loads(json.dumps(to_plain(machine.goal.state)))))
+    other.goal = LevelController(
+        machine.settings, from_plain(ControlState, json.loads(json.dumps(to_plain(machine.goal.state))))
+    )
     other.levels = dict(machine.levels)
     assert machine.run(1.7, 5) == other.run(1.7, 5)
     assert machine.goal.state == other.goal.state
@@ -337,7 +341,9 @@ def test_another_mix_is_taken_at_once_only_if_it_gains_much() -> None:
     assert (wait(0.2), wait(0.05)) == (1, 8)
 
 
-@pytest.mark.parametrize("wrong", [lambda: GoalSettings(0.0), lambda: ControlTuning(ease=EaseTuning(credit=0.0))])
+@pytest.mark.parametrize(
+    "wrong", [lambda: GoalSettings(0.0), lambda: ControlTuning(ease=EaseTuning(credit=0.0))]
+)
 def test_settings_that_make_no_sense_are_refused(wrong: Any) -> None:
     with pytest.raises(FlowError, match="INTERNAL_TUNING_INVALID"):
         wrong()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tidegate.control.goal.control_tuning import TUNING, ControlTuning
-from tidegate.control.goal.safety_margin import SafetyMargin
+from tidegate.control.goal.load_model import SafetyMargin
 
 
 def tuned(**numbers: float) -> ControlTuning:
