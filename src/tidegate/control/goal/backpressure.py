@@ -40,7 +40,7 @@ class TakenRows:
     most: int | None = None
 
     def units_waiting(self, tuning: ControlTuning) -> int:
-        """Units that wait. A source that does not report them and nearly gave its limit holds as many again."""
+        """Units that wait. A source that does not report them and gave about its limit has as many again."""
         if self.waiting is not None or self.units is None:
             return self.waiting or 0
         limit = self.most if self.limit is None else self.limit

@@ -27,8 +27,8 @@ class LoadTuning:
     #: Part of the time: the error assumed before there is a measurement.
     #: ½: the first batches are believed less if they differ; 2: they move the costs more.
     noise_first: float = 0.1
-    #: Part of the time: smaller errors are chance even on a quiet machine; also the least spread of rates
-    #: and of the safety margin. ½: margin of 2 %; 2: of 9 %, unused on a quiet machine.
+    #: Part of the time: smaller errors are chance even on a quiet machine; also the least spread of rates and
+    #: of errors. ½: the margin may fall to 2 %; 2: it is 9 % at least, unused on a quiet machine.
     noise_least: float = 0.02
     #: Part of a batch's time by which true costs change per batch; the rest of an error is noise.
     #: ½: slower to attribute time to rows or pairs; 2: noise does it.
@@ -39,7 +39,7 @@ class LoadTuning:
     #: Part of the time that no task reports which is attributed to rows until batches differ in size.
     #: ½: a first burst is underestimated; 2: the fixed cost is, and rows wait needlessly.
     first_work: float = 0.5
-    #: Weight of all earlier batches after a change. ½: a double outlier is believed; 2: a change takes longer.
+    #: Weight of earlier batches after a change. ½: a double outlier is believed; 2: a change takes longer.
     change: float = 0.3
 
 
@@ -69,7 +69,7 @@ class LevelTuning:
     #: Part of the target by which the predicted time may miss it. ½, 2: nothing but rounds of the optimiser.
     close: float = 1e-3
     #: Part of the time that is measurable: shedding that saves less is not worth its loss, a stream always
-    #: gets this share, and a batch shorter by this part than all before shows a process that warms up.
+    #: gets this share, and a process whose batches become shorter by it still warms up.
     #: ½: sheds for gains too small to see; 2: overdue where the goal is close to the fixed cost.
     measurable: float = 0.1
     #: Largest growth of an option's work from one batch to the next, so that a wrong model cannot undo in one

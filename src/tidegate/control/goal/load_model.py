@@ -136,11 +136,11 @@ def uneven_seconds(instances: Sequence[float], parallelism: int) -> float:
 class SafetyMargin:
     """The part of the time budget kept free, learnt from the errors of predictions.
 
-    A fixed margin wastes time on a quiet machine and is too small on a busy one. Comparing the actual time of a
-    batch with its prediction covers all errors: costs, rows, other load. The margin is an upper quantile: the
-    mean error and as many standard deviations as one batch in ninety exceeds. Batches that were shorter than
-    predicted need no margin, so the deviation is that above the mean. Errors are clipped, so a single bad batch
-    changes little.
+    A fixed margin wastes time on a quiet machine and is too small on a busy one. The error of a prediction
+    covers all there is: costs, rows, other load. The margin is an upper quantile: the mean
+    error and as many standard deviations as one batch in ninety exceeds. Batches that were shorter than
+    predicted need no margin, so the deviation is that above the mean. Errors are clipped, so a single bad
+    batch changes little.
     """
 
     #: Errors as parts of the budget: their number, mean, and variance above the mean.
