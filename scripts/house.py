@@ -409,9 +409,9 @@ def tuned_numbers(modules: list[Module]) -> Iterator[Finding]:
         if folder not in TUNED or name == TUNED[folder]:
             continue
         for node in ast.walk(module.tree):
-            is_number = isinstance(node, ast.Constant) and type(node.value) in (int, float, complex)
-            if is_number and node.value not in PLAIN_NUMBERS:
-                yield module.finding(f"number {node.value} outside of {TUNED[folder]}", node)
+            number = node.value if isinstance(node, ast.Constant) else None
+            if type(number) in (int, float, complex) and number not in PLAIN_NUMBERS:
+                yield module.finding(f"number {number} outside of {TUNED[folder]}", node)
 
 
 def docstrings(modules: list[Module]) -> Iterator[Finding]:

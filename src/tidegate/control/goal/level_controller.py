@@ -40,8 +40,8 @@ from tidegate.control.goal.control_state import ControlState
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings
 from tidegate.control.goal.load_model import LoadModel
-from tidegate.control.goal.optimiser import Levels, PlanForecast
-from tidegate.control.goal.shed_options import ShedOption
+from tidegate.control.goal.optimiser import PlanForecast
+from tidegate.control.goal.shed_options import Levels, ShedOption
 
 
 class LevelController:

@@ -175,6 +175,7 @@ class SafetyMargin:
         bound = tuning.load.clip * max(self._deviation, tuning.load.noise_least)
         off = (took - predicted) / max(predicted, batch_seconds / 2) - self.mean
         off = max(-bound, min(bound, off))
-        self.mean += off / margin.memory
+        memory = min(margin.memory, 2 + self.seen)
+        self.mean += off / memory
         # Errors above the mean are half of all, so they count twice.
-        self.variance += ((2 * off**2 if off > 0 else 0.0) - self.variance) / margin.memory
+        self.variance += ((2 * off**2 if off > 0 else 0.0) - self.variance) / memory
