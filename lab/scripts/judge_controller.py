@@ -20,15 +20,10 @@ from tidegate_lab.simulate.goal.judge import (
     count_a_play,
     headline,
     judge,
+    seeds_in,
     times_judged,
 )
 from tidegate_lab.simulate.goal.metrics import METRICS
-
-
-def span(text: str) -> range:
-    """`0:40`, or one seed."""
-    first, _, beyond = text.partition(":")
-    return range(int(first), int(beyond) if beyond else int(first) + 1)
 
 
 def line(one: Judged) -> str:
@@ -42,7 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=span, default=span("0:40"))
+    parser.add_argument("--seeds", type=seeds_in, default=seeds_in("0:40"))
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--table", action="store_true", help=f"seeds from {HELD_BACK}; is counted")
     parser.add_argument("--quiet", action="store_true", help="no line per scenario")

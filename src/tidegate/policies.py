@@ -20,27 +20,45 @@ Balancing:
     FastJoin           moves keys from the heaviest instance to the lightest
     LsStream           moves partitions away from stragglers
 
-Each is a frozen value that describes a strategy; the query makes the running one from it.
+Each is a frozen value that describes a strategy; the query makes the running one from it. A join policy of
+your own is an object that keeps the protocol `JoinStrategy` (docs/overload.md has an example); it works with
+the values `Decision`, `ProbeOrder`, `Telemetry` and `AgeCounts`. A balancing strategy of your own keeps the
+protocol `Strategy`: from the `Load` of a batch to the `Assignment` of the next.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
+from tidegate.control.actuators.policy import AgeCounts, Decision, ProbeOrder, Shape, Telemetry
 from tidegate.errors import FlowError
 from tidegate.quantities import Duration, duration_us, is_number, is_whole
+from tidegate.route.assignment import Assignment
+from tidegate.route.load import Load
+from tidegate.route.strategy import Strategy
 
 __all__ = [
     "Adaptive",
+    "AgeCounts",
+    "Assignment",
     "ContRand",
+    "Decision",
     "FastJoin",
     "Hash",
+    "JoinStrategy",
+    "Load",
     "LsStream",
     "Partial",
+    "ProbeOrder",
     "Random",
     "RandomDrop",
+    "RunningJoinStrategy",
     "Selective",
+    "Shape",
+    "Strategy",
+    "Telemetry",
     "WindowReduction",
 ]
 
@@ -57,26 +75,25 @@ class Selective:
     """
 
     word: ClassVar[str] = "selective"
-    #: Every row is stored, so that skipped pairs can be repaired.
-    stores_all: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive:
     """The algorithms of the selective join paper: rate, time correlation and join direction.
 
-    `explore_ratio`: the share of probing rows that are processed fully, to learn (the paper's γ).
-    `rate_period`, `correlation_period`: the paper's T_r and T_c. `basic_window`: the length of a basic
-    window; None means a tenth of the window. These three have no effect yet: a query adapts once per batch,
-    with basic windows of a tenth of the window, and warns in its log if they are given.
-    `time_correlation`, `direction`: switch algorithms 3 and 4 off.
+    `explore_ratio`: the share of probing rows that are processed fully, to learn (the paper's γ); a larger
+    one follows a change sooner and costs more. `rate_period`: the time between two changes of the probe ratio
+    with `rate="paper"` (T_r); with other rates it has no effect. `correlation_period`: the time between two
+    changes of what is probed (T_c). Both end with the batch nearest to them; counts add up meanwhile. A
+    shorter one reacts sooner, and to chance. `basic_window`: the length of a basic window; None means a tenth
+    of the window. Shorter ones follow a correlation more closely, and each is stored and probed by itself; a
+    checkpoint keeps those that it began with. `time_correlation`, `direction`: switch algorithms 3 and 4 off.
 
     >>> Adaptive(explore_ratio=0.2).explore_ratio
     0.2
     """
 
     word: ClassVar[str] = "adaptive"
-    stores_all: ClassVar[bool] = True
 
     rate_period: Duration = PERIOD
     correlation_period: Duration = PERIOD
@@ -97,15 +114,6 @@ class Adaptive:
                     do="Give a positive duration such as '5 seconds'",
                 )
 
-    @property
-    def ignored(self) -> tuple[str, ...]:
-        """The parameters that were given and have no effect yet."""
-        changed = {name: getattr(self, name) for name in ("rate_period", "correlation_period")}
-        found = [
-            name for name, given in changed.items() if duration_us(given, name) != duration_us(PERIOD, name)
-        ]
-        return (*found, *(["basic_window"] if self.basic_window is not None else []))
-
 
 @dataclass(frozen=True)
 class Partial:
@@ -116,7 +124,6 @@ class Partial:
     """
 
     word: ClassVar[str] = "partial"
-    stores_all: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,6 @@ class RandomDrop:
     """
 
     word: ClassVar[str] = "random_drop"
-    stores_all: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -140,7 +146,50 @@ class WindowReduction:
     """
 
     word: ClassVar[str] = "window_reduction"
-    stores_all: ClassVar[bool] = False
+
+
+class RunningJoinStrategy(Protocol):
+    """The running policy of one join. It runs on the driver, once per batch: first `learn`, then `decide`.
+
+    It must be a function of its snapshot and of what it is given, without clock or random numbers, so that a
+    batch that is repeated after a crash is decided alike.
+    """
+
+    def decide(self, ratio: float) -> Decision:
+        """Which parts of both windows new rows probe, if they are to do this part of all work (0 … 1).
+
+        `ratio` follows from the goal or from `Shed(rate=…)`. Rows that skip parts of windows teach nothing
+        about them, so `full_share` makes some rows probe everything.
+        """
+        ...
+
+    def learn(self, telemetry: Telemetry) -> None:
+        """What the last batch found, by age of basic window."""
+        ...
+
+    def snapshot(self) -> Mapping[str, Any]:
+        """All that it knows, as JSON; the checkpoint keeps it, and `build` gets it back."""
+        ...
+
+
+@runtime_checkable
+class JoinStrategy(Protocol):
+    """A join policy of your own, for `tg.Shed(join=…)`: a description that makes a running one for each join.
+
+    `word` is its name: what a policy of another name learnt is not given to it. All rows are stored, so it
+    can be used with `repair`. Windows are as in the papers: age 0 is the newest basic window, and a new row
+    probes older rows.
+    """
+
+    @property
+    def word(self) -> str: ...
+
+    def build(self, windows: Shape, snapshot: Mapping[str, Any] | None) -> RunningJoinStrategy:
+        """The running policy of one join; `snapshot` is None at its beginning.
+
+        A new one is built before every batch, from the snapshot of the last.
+        """
+        ...
 
 
 JoinPolicy = Selective | Adaptive | Partial | RandomDrop | WindowReduction

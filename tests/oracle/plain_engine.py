@@ -114,8 +114,10 @@ class PlainEngine:
         wanted = first or [Assignment(instances, first_table(partitions, instances))]
         routing = dict.fromkeys(names, first_routing(wanted))
         self.manifest = planning.first_manifest({}, list(lateness), routing, 0)
-        #: Who moves what by itself; None: only `assign` does.
-        self._balance = balance
+        #: Who moves what by itself; None: only `assign` does. May change between two runs.
+        self.balance: BalanceSettings | None = balance
+        #: The plan of the last batch.
+        self.plan: Plan | None = None
         self._routing: dict[str, Routing] = {}
         self._cuts: dict[str, tuple[Cut, ...]] = {}
         #: Everything that each join has emitted so far, and what its tasks have reported.
@@ -165,16 +167,16 @@ class PlainEngine:
         self, decided: PlanDecisions, rows: Mapping[str, Sequence[Any]], now_us: int, attempts: int
     ) -> None:
         wanted: dict[str, Any] = {}
-        if self._balance is not None:
-            loads = balancing.measured(self._balance, (), self.manifest)
-            self._routing, self._cuts, wanted = balancing.reroute(self._balance, self.manifest, None, loads)
+        if self.balance is not None:
+            loads = balancing.measured(self.balance, (), self.manifest)
+            self._routing, self._cuts, wanted = balancing.reroute(self.balance, self.manifest, None, loads)
         routing = {**self.manifest.routing, **self._routing}
         decided = replace(decided, routing=routing, cuts=self._cuts, balance=wanted)
         batch = self.manifest.batch + 1
         plan = planning.next_plan(batch, self.manifest, self.operators, now_us, decided)
         self._routing, self._cuts = {}, {}
         # As a replay would read it.
-        plan = decode(Plan, encode_exactly(plan))
+        plan = self.plan = decode(Plan, encode_exactly(plan))
         if not plan.settles:
             self.edges.append(plan.late.inputs)
         tried = [self._attempt(plan, rows) for _ in range(attempts)]
@@ -185,10 +187,10 @@ class PlainEngine:
             self.emitted[name] += joined
         self.reports += reports
         self.manifest = after
-        if self._balance is not None:
-            loads = balancing.measured(self._balance, reports, after)
-            learnt = balancing.learn(self._balance, plan, loads, after)
-            self.manifest = replace(after, control={balancing.CONTROL: learnt})
+        if self.balance is not None:
+            loads = balancing.measured(self.balance, reports, after)
+            learnt = balancing.learn(self.balance, plan, loads, after)
+            self.manifest = replace(after, control={**after.control, balancing.CONTROL: learnt})
         self._sweep()
 
     def close(self) -> None:
@@ -306,7 +308,7 @@ class PlainEngine:
         order = state_order(join.name, plan, before, self.store.url)
         order = self._sent(join.name, replace(order, everywhere=read_everywhere(layout, plan)))
         work = join_work(layout, plan, before, order)
-        work = for_instance(replace(work, watch_keys=self._balance is not None), instance)
+        work = for_instance(replace(work, watch_keys=self.balance is not None), instance)
         if join.where is None:
             yield from JoinInstance(work, instance, uuid.uuid4().hex[:12]).run(iter(rows))
             return

@@ -5,6 +5,8 @@ Names are any texts, also those that stand in manifests for something else.
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,6 +15,7 @@ from zlib import crc32
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.control.identity import translation
 from tidegate.control.identity.translation import Translation
 from tidegate.model.codec import encode_exactly
 from tidegate.model.debts import Debt
@@ -115,8 +118,9 @@ def flow(streams: list[str], operators: list[str], outputs: list[str]) -> dict[s
     described = {"how": "inner", "left": {"stream": read, "columns": ["stream"]}, "right": {"stream": None}}
     return {
         "partitions": 4,
-        "streams": {name: {"time": "ts", "schema": "k int"} for name in streams},
+        "streams": {name: {"time": "ts", "schema": {"k": "int"}} for name in streams},
         "operators": {name: {**described, "stream": read} for name in operators},
+        "steps": {name: ["Filter (streams > 3)"] for name in operators},
         "names": {"streams": streams, "operators": operators, "outputs": outputs},
     }
 
@@ -192,9 +196,9 @@ def _changed(draw: st.DrawFn, name: str, taken: list[str], removable: bool) -> s
 def test_a_rewritten_manifest_is_that_of_the_new_names(
     given: tuple[list[list[str]], list[list[str]], Translation],
 ) -> None:
-    before, after, translation = given
+    before, after, names = given
     old, new = manifest(*before), manifest(*after)
-    found = translation.manifest(old)
+    found = names.manifest(old)
     # Where pieces lie does not change with their names.
     assert [one.operator for one in found.pieces] == after[1]
     assert {one.data for one in found.pieces} <= {one.data for one in old.pieces}
@@ -205,15 +209,15 @@ def test_a_rewritten_manifest_is_that_of_the_new_names(
 def test_a_rewritten_plan_is_that_of_the_new_names(
     given: tuple[list[list[str]], list[list[str]], Translation],
 ) -> None:
-    before, after, translation = given
-    assert encode_exactly(translation.plan(plan(*before))) == encode_exactly(plan(*after))
+    before, after, names = given
+    assert encode_exactly(names.plan(plan(*before))) == encode_exactly(plan(*after))
 
 
 @given(renamed())
 def test_nothing_is_rewritten_twice(given: tuple[list[list[str]], list[list[str]], Translation]) -> None:
-    before, _, translation = given
-    once = translation.manifest(manifest(*before))
-    assert translation.manifest(once) == once
+    before, _, names = given
+    once = names.manifest(manifest(*before))
+    assert names.manifest(once) == once
 
 
 def test_numbers_for_people_are_left_out_because_their_texts_hold_names() -> None:
@@ -230,3 +234,24 @@ def test_files_follow_their_output_and_those_of_a_removed_one_stay_known() -> No
     )
     assert found.files.folders == {"close": "file:/near", "gone": "file:/gone"}
     assert [one.output for one in found.files.drafts] == ["close", "gone"]
+
+
+#: Parts of the control state in which no name stands.
+NAMELESS = {"batch_size", "repair", "small_batches"}
+
+
+def test_every_part_of_the_control_state_says_where_names_stand_in_it() -> None:
+    """A new module that keeps something must be listed in `translation.py`, or above.
+
+    What stands deeper in a part is watched by `tests/spark/test_random_restarts.py`.
+    """
+    packages = [importlib.import_module(f"tidegate.{name}") for name in ("control", "window", "driver")]
+    names = [
+        one.name
+        for package in packages
+        for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
+    kept = {getattr(importlib.import_module(name), "CONTROL", None) for name in names} - {None}
+    listed = {path[0] for path in (*translation._CONTROL, *translation._DROPS)} | {"dropped", "warnings"}
+    assert kept >= NAMELESS
+    assert kept - listed == NAMELESS

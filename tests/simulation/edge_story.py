@@ -36,7 +36,7 @@ MATCH = "pickups"
 COLUMNS = ("x", "y", "s")
 NODES = ("north", "south", "west")
 #: Pieces of input in which a node gets the rows of a period.
-PIECES = 10
+PIECES = 5
 
 
 def draw_queries(rng: np.random.Generator) -> QuerySet:
@@ -172,7 +172,7 @@ class EdgeStory:
         sparse = np.where(self.rng.random(self.rows) < self.nulls, np.nan, self.rng.random(self.rows))
         return np.column_stack([rows, sparse])
 
-    def period(self, trouble: float = 0.15) -> Period:
+    def period(self, trouble: float = 0.3) -> Period:
         """One publishing period; with this probability each node starts again within it."""
         newest = SifterFolder(str(self.path)).newest()
         assert newest is not None
@@ -206,7 +206,7 @@ class EdgeStory:
         return [COLUMNS.index(axis.column) for axis in self.nodes[name].sifter.axes]
 
     def _begin_anew(self, name: str) -> None:
-        how = self.rng.choice(["stopped", "killed", "forgot"], p=[0.4, 0.4, 0.2])
+        how = self.rng.choice(["stopped", "killed", "forgot"])
         if how != "killed":
             self.nodes[name].close()
         if how == "forgot":

@@ -25,9 +25,18 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan, PlanDecisions, ShedPlan
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.assignment import Assignment
+from tidegate.window.drop.cohorts import Cohorts
+from tidegate.window.drop.group_drop import COHORTS
 from tidegate.window.drop.intervals import Intervals, merged
 from tidegate.window.drop.kept_arrows import Arrow
-from tidegate.window.drop.network import DropJoinNode, DropSourceNode, DropWindowNode, Node
+from tidegate.window.drop.network import (
+    DropJoinNode,
+    DropOutputNode,
+    DropSourceNode,
+    DropWindowNode,
+    Network,
+    Node,
+)
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.spec import WindowSpec
 
@@ -40,6 +49,12 @@ class Row(NamedTuple):
 
     time: int
     value: int
+    cell: int = 0
+
+
+def cell_of(row: Row, by: str | None) -> int:
+    """The number of a row's group, by its cell, by halves of the cells, or of all rows together."""
+    return {"cell": row.cell, "half": row.cell % 2}.get(by or "", 0)
 
 
 def traits_of(nodes: Operators) -> dict[str, OperatorTraits]:
@@ -76,6 +91,7 @@ class Rows:
         before: Manifest,
         gaps: Mapping[Arrow, Intervals],
         kept: Mapping[str, Intervals | None],
+        network: Network,
     ) -> dict[str, list[Row]]:
         """What each stream and operator emits; rows in a gap of their arrow are dropped."""
         emitted = {name: list(some) for name, some in rows.items()}
@@ -85,7 +101,7 @@ class Rows:
             for side, parent in enumerate(node.parents):
                 edge = plan.late.inputs[node.name][side] if parent in rows else None
                 mine = [row for row in emitted[parent] if edge is None or row.time >= edge]
-                mine = _outside(mine, gaps.get((parent, node.name)))
+                mine = outside(mine, gaps.get((parent, node.name)), network, (parent, node.name))
                 stored = self.stored.setdefault((node.name, side), [])
                 emitted.setdefault(node.name, [])
                 if isinstance(node, DropJoinNode):
@@ -93,7 +109,12 @@ class Rows:
                 stored += [[row, False] for row in mine] if not isinstance(node, DropJoinNode) else []
             settles = before.settled_us[node.name], plan.settle_us[node.name]
             if isinstance(node, DropWindowNode):
-                emitted[node.name] += self._windows(node, *settles, kept.get(node.name))
+                closed = self._windows(node, *settles)
+                intervals = kept.get(node.name)
+                if intervals is not None:
+                    gone, groups = intervals.others(), network.groups_of(node.name)
+                    closed = _without(closed, gone, groups, network.cohorts_of(node.name))
+                emitted[node.name] += closed
             elif isinstance(node, DropJoinNode):
                 emitted[node.name] += self._alone(node, settles[1])
         return emitted
@@ -109,7 +130,7 @@ class Rows:
                 left, right = (row, found) if side == LEFT else (found, row)
                 if node.lower_us <= right.time - left.time <= node.upper_us:
                     mine[1] = other[1] = True
-                    pairs.append(Row(max(row.time, found.time), row.value * found.value))
+                    pairs.append(Row(max(row.time, found.time), row.value * found.value, left.cell))
         return pairs
 
     def _alone(self, node: DropJoinNode, settle_us: int) -> list[Row]:
@@ -123,29 +144,38 @@ class Rows:
             alone += [one[0] for one in gone if not one[1] and not node.inner]
         return alone  # type: ignore[return-value]
 
-    def _windows(
-        self, node: DropWindowNode, settled_us: int, settle_us: int, kept: Intervals | None
-    ) -> list[Row]:
+    def _windows(self, node: DropWindowNode, settled_us: int, settle_us: int) -> list[Row]:
         spec = node.spec
         assert isinstance(spec, WindowSpec)
         mine = [one[0] for one in self.stored[node.name, LEFT]]
-        sums: dict[int, int] = {}
-        for row in mine:
-            assert isinstance(row, Row)
-            first, last = (int(one[0]) for one in spec.holding(np.array([row.time])))
+        sums: dict[tuple[int, int], int] = {}
+        by = node.by[0] if node.by else None
+        rows = [row for row in mine if isinstance(row, Row)]
+        bounds = spec.holding(np.array([row.time for row in rows], np.int64))
+        for row, first, last in zip(rows, *(one.tolist() for one in bounds), strict=True):
             for window in range(first, last + 1):
-                sums[window] = sums.get(window, 0) + row.value
+                key = window, cell_of(row, by)
+                sums[key] = sums.get(key, 0) + row.value
         closing = range(spec.first_open(settled_us), spec.first_open(settle_us))
-        closed = [
-            Row(spec.start(window), total) for window, total in sorted(sums.items()) if window in closing
+        return [
+            Row(spec.start(window), total, cell)
+            for (window, cell), total in sorted(sums.items())
+            if window in closing
         ]
-        return closed if kept is None else [one for one in closed if kept.contain(np.array([one.time]))[0]]
 
 
-def _outside(rows: Sequence[Row], gaps: Intervals | None) -> list[Row]:
+def outside(rows: Sequence[Row], gaps: Intervals | None, network: Network, arrow: Arrow) -> list[Row]:
+    """The rows that pass an arrow with these gaps."""
     if gaps is None:
         return list(rows)
-    inside = gaps.contain(np.array([row.time for row in rows], np.int64)).tolist()
+    return _without(rows, gaps, network.groups_on(*arrow), network.cohorts_on(*arrow))
+
+
+def _without(rows: Sequence[Row], gaps: Intervals, groups: str | None, cohorts: Cohorts | None) -> list[Row]:
+    times = np.array([row.time for row in rows], np.int64)
+    if cohorts is not None:
+        times = cohorts.of(np.array([cell_of(row, groups) for row in rows], np.uint64), times)
+    inside = gaps.contain(times).tolist()
     return [row for row, gone in zip(rows, inside, strict=True) if not gone]
 
 
@@ -173,22 +203,20 @@ class Restarting:
         clocks: Mapping[str, ClockSettings],
         levels: Mapping[str, float],
         plan: Plan | None = None,
-    ) -> dict[str, tuple[list[Row], list[Row], set[int]]]:
-        """Run a batch. By output: what it wrote, what it should have written, and windows said to be missing.
+    ) -> dict[str, tuple[list[Row], list[Row], set[tuple[int, int]]]]:
+        """Run a batch. By output: what it wrote, what it should have written, and what is missing: windows by
+        their start and cohort.
 
         `plan`: that of an earlier run which did not finish the batch.
         """
-        plan, before = plan or self.plan(settings), self.manifest
+        plan, before, network = plan or self.plan(settings), self.manifest, settings.network
         gaps = window_dropping.arrows(settings, plan)
         kept = {node.name: self._kept(settings, gaps, node.name) for node in self.nodes}
-        came = self.shed.batch(self.nodes, rows, plan, before, gaps, kept)
-        should = self.exact.batch(self.nodes, rows, plan, before, {}, {})
+        came = self.shed.batch(self.nodes, rows, plan, before, gaps, kept, network)
+        should = self.exact.batch(self.nodes, rows, plan, before, {}, {}, network)
         seen = {name: max((row.time for row in some), default=None) for name, some in rows.items()}
         after = manifest_after(before, plan, (), seen, clocks, self.operators)
-        missing = {
-            name: {at for first, last, slide in runs for at in range(first, last + 1, slide)}
-            for name, runs in window_dropping.missing(settings, plan, before, after).items()
-        }
+        missing = self._missing(settings, plan, before, after)
         learnt = dict(window_dropping.remembered(plan))
         if settings.shed is not None:
             learnt[window_dropping.CONTROL] = window_dropping.learn(settings, before, plan, after, levels)
@@ -196,16 +224,49 @@ class Restarting:
         self.manifest, self.now_us = replace(after, control=control), self.now_us + 1
         return {
             one.name: (
-                sorted(_outside(came[one.parent], gaps.get((one.parent, one.name)))),
+                sorted(self._written(came[one.parent], gaps, network, one)),
                 sorted(should[one.parent]),
                 missing.get(one.name, set()),
             )
             for one in settings.network.outputs
         }
 
+    @staticmethod
+    def _written(
+        rows: Sequence[Row], gaps: Mapping[Arrow, Intervals], network: Network, output: DropOutputNode
+    ) -> list[Row]:
+        arrow = output.parent, output.name
+        return outside(rows, gaps.get(arrow), network, arrow)
+
+    def _missing(
+        self, settings: DropSettings, plan: Plan, before: Manifest, after: Manifest
+    ) -> dict[str, set[tuple[int, int]]]:
+        """By output: windows that are missing, and of which cohort; what receipts say of them must fit."""
+        network, found = settings.network, {}
+        counts = window_dropping.missing_count(settings, plan, before, after)
+        gaps = window_dropping.arrows(settings, plan)
+        for name, runs in window_dropping.missing(settings, plan, before, after).items():
+            starts = {at for first, last, slide in runs for at in range(first, last + 1, slide)}
+            gone, cohorts = {(start, 0) for start in starts}, network.cohorts_of(name)
+            if cohorts is not None:
+                (parent,) = network.by_name[name].parents
+                every = [(start, cohort) for start in starts for cohort in range(COHORTS)]
+                at = cohorts.of(*(np.array(one) for one in zip(*((c, s) for s, c in every), strict=True)))
+                lacks = gaps[parent, name].contain(at).tolist()
+                gone = {one for one, lacking in zip(every, lacks, strict=True) if lacking}
+                assert {start for start, _ in gone} == starts
+            assert counts[name] == len(gone)
+            found[name] = gone
+        return found
+
     def _kept(self, settings: DropSettings, gaps: Mapping[Arrow, Intervals], name: str) -> Intervals | None:
         """Windows that some child needs, as `Passing.out_of` has them; None: all."""
-        children = [gaps.get((name, child.name)) for child in settings.network.children.get(name, ())]
+        network = settings.network
+        names = [child.name for child in network.children.get(name, ())]
+        children = [
+            gaps.get((name, child)) if network.groups_on(name, child) == network.groups_of(name) else None
+            for child in names
+        ]
         if not children or any(one is None for one in children):
             return None
         low, high = (np.concatenate([getattr(one.others(), end) for one in children if one]) for end in _ENDS)

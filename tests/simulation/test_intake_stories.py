@@ -79,6 +79,8 @@ class BatchOutcome:
     #: Seconds of event time between the streams, and from the older one to now.
     apart: float
     behind: float
+    #: The probe ratio.
+    fraction: float
 
 
 @dataclass
@@ -96,13 +98,17 @@ class Story:
     times: int = 1
     #: Sources say what waits.
     says: bool = True
+    shed: Shed = field(default_factory=Shed)
+    #: Time of a pair, and of a row before and after it is probed.
+    pair: float = 1e-5
+    row: float = ROW_SECONDS
 
 
 def play(story: Story, seed: int = 3) -> tuple[list[BatchOutcome], Counter[Flat], Counter[Flat]]:
     """Batch after batch; what was found, and what there was to be found."""
     # Nothing here lets in the freshest rows alone.
     goal = GoalSettings(1.0, 2.0, trigger_seconds=1.0, freshest=frozenset())
-    joins = OverloadSettings(Shed(), ("join1",), 1.0, 1.0)
+    joins = OverloadSettings(story.shed, ("join1",), 1.0, 1.0)
     settings = KeepSettings(goal, 1.0, NETWORK, overload=joins)
     engine = PlainEngine([JOIN], {"a": 10**9, "b": 10**9}, partitions=1, instances=1)
     begin = max(story.behind.values())
@@ -133,8 +139,8 @@ def play(story: Story, seed: int = 3) -> tuple[list[BatchOutcome], Counter[Flat]
         first, previous, now_us = len(engine.reports), engine.manifest, round(now * SECOND)
         skipping = join_shedding.decide(joins, previous, engine.operators)
         engine.run(rows, now_us=now_us, skipping=skipping)
-        reports = [_measured(report, story.reading) for report in engine.reports[first:]]
-        reading = story.reading * ROW_SECONDS * sum(map(len, rows.values()))
+        reports = [_measured(report, story) for report in engine.reports[first:]]
+        reading = story.reading * story.row * sum(map(len, rows.values()))
         seconds = story.overhead + reading + sum(report.seconds.cpu for report in reports)
         plan = Plan(engine.manifest.batch, now_us, LateRows({}), {}, {}, shed=ShedPlan(skipping=skipping))
         taken = {name: one if story.says else replace(one, waiting=None) for name, (_, one) in given.items()}
@@ -146,7 +152,15 @@ def play(story: Story, seed: int = 3) -> tuple[list[BatchOutcome], Counter[Flat]
         waiting = sum(len(feed.units) for feed in feeds.values())
         taken_rows = sum(map(len, rows.values()))
         done.append(
-            BatchOutcome(now, seconds, taken_rows, waiting, max(newest) - min(newest), now - min(newest))
+            BatchOutcome(
+                now,
+                seconds,
+                taken_rows,
+                waiting,
+                max(newest) - min(newest),
+                now - min(newest),
+                skipping["join1"].fraction,
+            )
         )
         for name, some in rows.items():
             came[name] += some
@@ -157,9 +171,9 @@ def play(story: Story, seed: int = 3) -> tuple[list[BatchOutcome], Counter[Flat]
     return done, emitted, naive(left, right, WITHIN, "inner", (2, 2))
 
 
-def _measured(report: TaskReport, reading: float) -> TaskReport:
-    looked = 1e-5 * sum(map(join_shedding.probed_pairs, report.probes))
-    rows = (1 - reading) * ROW_SECONDS * sum(report.rows.offered)
+def _measured(report: TaskReport, story: Story) -> TaskReport:
+    looked = story.pair * sum(map(join_shedding.probed_pairs, report.probes))
+    rows = (1 - story.reading) * story.row * sum(report.rows.offered)
     return replace(report, seconds=replace(report.seconds, cpu=rows + looked, probing=looked))
 
 
@@ -234,3 +248,24 @@ def test_what_a_source_gives_is_not_what_comes_where_it_does_not_say_what_waits(
     done, _, _ = play(Story({"a": 60.0, "b": 60.0}, 40.0, reading=0.95, overhead=0.4, says=False))
     assert any(one.waiting for one in done[10:])
     assert max(one.seconds for one in done[10:]) <= 1.2
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_the_papers_rule_counts_the_rows_that_wait_at_their_sources(says: bool) -> None:
+    """1.5 times the pairs that fit. Backpressure keeps batches short, so time alone shows no overload."""
+    pairs_a_second = 4 * 6 * 10**2 * 2
+    story = Story(
+        {"a": 1.0, "b": 1.0},
+        80.0,
+        times=10,
+        says=says,
+        shed=Shed(join="partial", rate="paper"),
+        pair=1.5 * (1 - OVERHEAD_SECONDS) / pairs_a_second,
+        row=1e-4,
+    )
+    done, found, possible = play(story)
+    settled = done[len(done) // 2 :]
+    assert max(one.behind for one in settled) <= 6, "the backlog grew"
+    assert 0.4 <= np.mean([one.fraction for one in settled]) <= 0.85
+    assert np.mean([one.seconds for one in settled]) >= 0.7, "there was more time than was used"
+    assert found <= possible

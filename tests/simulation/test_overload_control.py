@@ -140,6 +140,20 @@ def test_after_a_step_batches_are_back_in_time_and_stay(policy: JoinPolicyName, 
     assert min(late) >= (0.7 if policy in ("auto", "partial") else 0.35), "there was more time than was used"
 
 
+@pytest.mark.parametrize("policy", ["random_drop", "window_reduction"])
+@pytest.mark.parametrize(("window_seconds", "pairs_per_second"), [(1, 8000.0), (5, 30000.0)])
+def test_baselines_use_their_whole_budget_also_where_most_pairs_lie_within_a_batch(
+    policy: JoinPolicyName, window_seconds: int, pairs_per_second: float
+) -> None:
+    within = Within(-window_seconds * SECOND, window_seconds * SECOND)
+    with patch(f"{__name__}.PAIRS_PER_SECOND", pairs_per_second):
+        beats = play(policy, [CALM] * 8 + [5 * RUSH] * 20, replace(KEYED, within=within))
+    late = beats[-8:]
+    assert max(beat.fraction for beat in late) < 0.6
+    assert max(beat.seconds for beat in late) <= 1.05
+    assert np.mean([beat.seconds for beat in late]) >= 0.75
+
+
 def test_rows_that_choose_by_content_are_as_much_in_time_and_find_more() -> None:
     """One in four rows has three items in common with another one in four: who knows finds nearly all."""
     rates = [CALM] * 8 + [RUSH] * 24

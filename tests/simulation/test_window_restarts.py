@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.simulation.restarting import Operators, Restarting, Row
+from tests.simulation.restarting import Operators, Restarting, Row, cell_of
 
 from tidegate.api.goal import Shed
 from tidegate.control.actuators import window_dropping
@@ -30,7 +30,10 @@ def flow(rng: np.random.Generator) -> Operators:
     def window(name: str, parent: str, least: int = 0) -> DropWindowNode:
         slide = int(rng.choice([5, 10, 12, 30]))
         size = max(least, slide + int(rng.choice([0, 0, 5, 30])))
-        return DropWindowNode(name, parent, WindowSpec(size, slide, int(rng.integers(-9, 9))))
+        spec = WindowSpec(size, slide, int(rng.integers(-9, 9)))
+        return DropWindowNode(
+            name, parent, spec, tuple(rng.permutation(["cell", "half"])[: rng.integers(0, 2)])
+        )
 
     kind = int(rng.integers(0, 4))
     rows = DropSourceNode("rows")
@@ -57,7 +60,18 @@ class Run:
     batches: int
 
 
+def with_groups(rng: np.random.Generator, nodes: Operators) -> Operators:
+    """The same flow, in which some windows may be dropped by groups."""
+    return [
+        replace(node, groups=node.by[0])
+        if isinstance(node, DropWindowNode) and node.by and rng.random() < 0.6
+        else node
+        for node in nodes
+    ]
+
+
 def run_of(rng: np.random.Generator, nodes: Operators) -> Run:
+    nodes = with_groups(rng, nodes)
     windows = [node.name for node in nodes if isinstance(node, DropWindowNode)]
     innermost = [name for name in windows if all(name not in node.parents for node in nodes)]
     outputs = []
@@ -81,7 +95,9 @@ def arriving(rng: np.random.Generator, nodes: Operators, batch: int) -> dict[str
         if isinstance(node, DropSourceNode):
             count = int(rng.integers(0, ROWS))
             times = 1_000 + PACE_US * batch + rng.integers(0, PACE_US, count) - rng.integers(0, 12, count)
-            found[node.name] = [Row(int(at), int(rng.integers(1, 99))) for at in times]
+            found[node.name] = [
+                Row(int(at), int(rng.integers(1, 99)), int(rng.integers(0, 5))) for at in times
+            ]
     return found
 
 
@@ -91,10 +107,11 @@ def levels_of(rng: np.random.Generator, dropping: DropSettings) -> dict[str, flo
     return drops | {one.name: float(rng.random() < 0.2) for one in dropping.network.outputs}
 
 
-def longest_gap(missing: set[int], slide_us: int) -> int:
+def longest_gap(missing: set[tuple[int, int]], slide_us: int) -> int:
+    """The longest run of missing windows of any cohort."""
     longest = length = 0
-    for start in sorted(missing):
-        length = length + 1 if start - slide_us in missing else 1
+    for cohort, start in sorted((cohort, start) for start, cohort in missing):
+        length = length + 1 if (start - slide_us, cohort) in missing else 1
         longest = max(longest, length)
     return longest
 
@@ -115,7 +132,7 @@ class Story:
             # Sometimes the last run had written the plan of its next batch, and did not finish it.
             plan = None if before is None or self.rng.random() < 0.6 else self.query.plan(before.dropping)
             decided_us = self._decided_us()
-            missing: dict[str, set[int]] = {}
+            missing: dict[str, set[tuple[int, int]]] = {}
             may_shut = bool(self._shut())
             for _ in range(run.batches):
                 levels = levels_of(self.rng, run.dropping)
@@ -124,8 +141,11 @@ class Story:
                 may_shut |= plan is not None or bool(self._shut())
                 plan = None
                 self.number += 1
+                network = run.dropping.network
                 for output, (came, should, gone) in results.items():
-                    assert came == [row for row in should if row.time not in gone], output
+                    groups = network.groups_of(output)
+                    left = [row for row in should if (row.time, cell_of(row, groups)) not in gone]
+                    assert came == left, output
                     missing.setdefault(output, set()).update(gone)
                     self.written += len(came)
                     self.dropped += len(gone)
@@ -141,17 +161,17 @@ class Story:
         known = self.query.manifest.control.get("dropped", {})
         decided = [int(one["until_us"]) for one in known.get("windows", {}).values()]
         gaps = [
-            int(high)
+            int(high) * one.get("unit_us", 1) + one.get("from_us", 0)
             for some in known.get("gaps", {}).values()
             for one in some.values()
             for high in one["high"]
         ]
-        return max([0, *decided, *gaps]) + 100
+        return int(max([0, *decided, *gaps])) + 100
 
-    def _judge_gaps(self, run: Run, missing: Mapping[str, set[int]], decided_us: int) -> None:
+    def _judge_gaps(self, run: Run, missing: Mapping[str, set[tuple[int, int]]], decided_us: int) -> None:
         for output in run.dropping.network.outputs:
             window = result_window(run.dropping.network, output)
-            mine = {start for start in missing.get(output.name, ()) if start >= decided_us}
+            mine = {one for one in missing.get(output.name, ()) if one[0] >= decided_us}
             if output.max_gap is None or window is None:
                 assert not mine, "an output that must be complete lacks windows of this run"
             else:

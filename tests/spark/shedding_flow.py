@@ -91,7 +91,7 @@ def unforeseen(plan: Plan, chance: random.Random | None = None) -> Plan:
         shed=replace(
             plan.shed,
             skipping={name: _skipping(chance, one, plan.batch) for name, one in plan.shed.skipping.items()},
-            sifters={name: _sifter(chance, raw, plan.batch) for name, raw in plan.shed.sifters.items()},
+            sifters={name: random_sifter(chance, raw, plan.batch) for name, raw in plan.shed.sifters.items()},
             estimating={
                 name: {**raw, "shares": _shares(chance)} for name, raw in plan.shed.estimating.items()
             },
@@ -119,11 +119,11 @@ def _skipping(chance: random.Random, whole: Skipping, batch: int) -> Skipping:
     )
 
 
-def _sifter(chance: random.Random, raw: Any, batch: int) -> Any:
-    """Eight regions, cut one off the other along v and k in turn."""
+def random_sifter(chance: random.Random, raw: Any, batch: int) -> Any:
+    """Eight regions, cut one off the other along v and, if queries ask for it, k in turn."""
     passing = Sifter.from_json(raw)
     cuts = np.arange(7)
-    axis = (cuts % 2).astype(np.int32)
+    axis = (cuts % len(passing.columns)).astype(np.int32)
     at = np.array([chance.random() if passing.columns[one] == "v" else chance.randrange(24) for one in axis])
     children = np.array([[~i, i + 1 if i < 6 else ~7] for i in cuts], np.int32)
     return replace(

@@ -189,3 +189,32 @@ def test_a_run_that_reads_a_text_that_was_not_stored_is_refused(
     wider = joined(read_files(spark, folder, SCHEMA)).select("v", "note")
     with pytest.raises(StateError, match=r"CHECKPOINT_COLUMNS_NOT_STORED.*note"):
         run([wider.write_to("noop", name="few")], tmp_path)
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_new_columns_are_null_in_the_rows_that_were_stored_before(
+    spark: SparkSession, folder: Path, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Pieces with and without the new columns become one.
+    monkeypatch.setattr("tidegate.control.merging.TIER", 2)
+    monkeypatch.setattr("tidegate.control.merging.CLOSED_MIN", 2)
+    few = "ts timestamp, k int, v int"
+    first, second = Sink("first"), Sink("second")
+    run([joined(read_files(spark, folder, few), how).write_to(first, name="all")], tmp_path)
+    begin = F.timestamp_seconds(F.lit(seconds(20) // SECOND_US))
+    add_files(folder, [a_file(2), a_file(3)])
+    run([joined(read_files(spark, folder, SCHEMA), how).write_to(second, name="all")], tmp_path)
+
+    table = spark.read.schema(SCHEMA).parquet(str(folder))
+    for name in ("w", "note", "tags"):
+        table = table.withColumn(name, F.when(F.col("ts") >= begin, F.col(name)))
+    expected = near(table)
+    met = spark.createDataFrame(second.rows, expected.select(second.columns).schema).where("v_right >= 0")
+    columns = second.columns
+    late = expected.where(F.greatest("ts", "ts_right") >= begin)
+    assert counted(met.select(columns).collect()) == counted(late.select(columns).collect())
+    assert met.where("note IS NULL AND note_right IS NOT NULL").count() > 0
+    assert met.where("note IS NOT NULL AND note_right IS NOT NULL").count() > 0
+    alone = Counter(row[1:3] for row in [*first.rows, *second.rows] if row[3] is None)
+    assert (how == "left") == bool(alone)
+    assert set(alone.values()) <= {1}

@@ -352,6 +352,38 @@ def test_a_moved_output_and_a_changed_filter_hold_from_the_next_batch(home: Home
     assert written["two"] - high
 
 
+def test_changed_steps_are_said_and_functions_go_by_their_version(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    twice = F.udf(lambda v: 2 * v, "int")
+
+    def outputs(low: int, version: str) -> list[tg.Output]:
+        left = home.stream("left").filter(f"v > {low}")
+        left = left.transform(lambda frame: frame.withColumn("v", twice("v")), version=version)
+        right = home.stream("right")
+        doubled = right.with_column("v", twice("v"))
+        return [
+            joined(left, right).write_to(Sink(), name="near"),
+            windowed(doubled).write_to(Sink(), name="counts"),
+            windowed(right, "plain").write_to(Sink(), name="plain"),
+        ]
+
+    home.more(1)
+    home.run(*outputs(10, "1"))
+    said = {}
+    for low, version in ((10, "1"), (20, "1"), (10, "2")):
+        with caplog.at_level(logging.WARNING, "tidegate"):
+            home.run(*outputs(low, version))
+        said[low, version] = caplog.text
+        caplog.clear()
+    assert all(
+        "front of counts call Python functions, which cannot be compared" in text for text in said.values()
+    )
+    assert all("front of plain" not in text for text in said.values())
+    changed = {change for change, text in said.items() if "front of near have changed" in text}
+    assert changed == {(20, "1"), (10, "2")}
+
+
 def test_no_old_name_is_left_in_the_state_of_a_query_that_sheds(home: Home) -> None:
     old = {"xleft": "a", "xright": "b", "xnear": "c", "xhits": "d", "xbusy": "e", "xabout": "f"}
 

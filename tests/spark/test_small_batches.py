@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files
-from tests.spark.test_stream_input import a_file, a_stream
+from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, counted, seconds
+from tests.spark.test_stream_input import ROWS, a_file, a_stream
 
 import tidegate as tg
 from tidegate.control import small_batches
@@ -99,6 +99,26 @@ def test_a_batch_with_one_output_takes_one_job_wherever_that_goes(
     assert [jobs_of(spark, name, batch) for batch in range(1, FILES)] == [[("near", 1)]] * (FILES - 1)
 
 
+@pytest.mark.parametrize(("condition", "kept"), [("v >= 0", 1.0), ("v % 2 = 0", 0.5), ("false", 0.0)])
+def test_rows_that_pass_by_all_operators_are_written_and_counted_in_one_job(
+    spark: SparkSession, tmp_path: Path, condition: str, kept: float
+) -> None:
+    # The last file is an hour late.
+    add_files(tmp_path / "in", [a_file(360), a_file(361), a_file(0)])
+    rows = a_stream(spark, tmp_path / "in").filter(condition)
+    name = f"straight {kept}"
+    out = rows.write_to("parquet", tmp_path / "out", name="out")
+    query = tg.start(out, name=name, checkpoint=str(tmp_path / "ck"), available_now=True)
+    assert query.await_termination(PATIENCE_SECONDS)
+    assert [jobs_of(spark, name, batch) for batch in range(3)] == [[("output out", 1)]] * 3
+    passed = spark.read.parquet(str(tmp_path / "in")).where(condition)
+    on_time = passed.where(f"unix_micros(ts) >= {seconds(3600)}")
+    written = spark.read.schema(rows.schema).parquet(str(tmp_path / "out"))
+    assert counted(written.collect()) == counted(on_time.collect())
+    stream = query.receipts(by="total").set_index("kind").loc["stream"]
+    assert (stream.rows_offered, stream.rows_late) == (3 * ROWS, passed.count() - on_time.count())
+
+
 @pytest.mark.parametrize("together", [True, False])
 def test_operators_behind_one_without_rows_run_all_the_same(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: bool
@@ -117,3 +137,36 @@ def test_operators_behind_one_without_rows_run_all_the_same(
     assert query.await_termination(PATIENCE_SECONDS)
     assert not none.rows
     assert len(near.rows) > 100
+
+
+def test_a_window_over_a_stream_takes_one_shuffle_though_all_partitions_have_rows_of_a_group(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_batches, "RUN_SECONDS_MAX", -1.0)
+    files = [a_file(number) for number in range(FILES)]
+    add_files(tmp_path / "in", files)
+    # One shuffle of the test's own, before the windows.
+    rows = a_stream(spark, tmp_path / "in").transform(lambda frame: frame.repartition(4, "v"))
+    counts = rows.window("5 seconds", by="k", name="counts").agg(
+        n=F.count("*"), total=F.sum("v"), values=F.collect_set("v"), about=F.approx_count_distinct("v")
+    )
+    sink = Sink()
+    query = tg.start(
+        counts.write_to(sink, name="counts"),
+        name="one shuffle",
+        checkpoint=str(tmp_path / "ck"),
+        available_now=True,
+        partitions=4,
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    # The last job is the action: behind the test's own shuffle, aggregation and tasks.
+    assert jobs_of(spark, "one shuffle", 1)[-1][1] == 3
+    made = pd.DataFrame(sink.rows, columns=sink.columns)
+    given = pd.concat([table.to_pandas() for table in files])
+    given = given[given["ts"] < made["window_end"].max().tz_localize("UTC")]
+    expected = given.groupby([given["ts"].dt.floor("5s"), "k"])["v"].agg(["size", "sum", set])
+    values = [set(one) for one in made["values"]]
+    assert sorted(zip(made["n"], made["total"], map(sorted, values), strict=True)) == sorted(
+        (size, total, sorted(some)) for size, total, some in expected.itertuples(index=False)
+    )
+    assert (abs(made["about"] / list(map(len, values)) - 1) < 0.2).all()

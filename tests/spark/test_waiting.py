@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.flows import (
@@ -19,8 +22,8 @@ from tests.spark.flows import (
 
 import tidegate as tg
 
-#: Seconds for calls at random moments.
-CALLS_SECONDS = 20.0
+#: Calls at random moments by each of some threads: in `make test`, and in each round of `make soak`.
+THREADS, CALLS, MANY_CALLS, ROUNDS = 12, 2, 21, 4
 
 
 def started(spark: SparkSession, home: Path, **settings: object) -> tg.StreamingQuery:
@@ -36,35 +39,73 @@ def started(spark: SparkSession, home: Path, **settings: object) -> tg.Streaming
     return tg.start(output, plain, checkpoint=home / "ck", partitions=2, instances=1, **settings)  # type: ignore[arg-type]
 
 
-def written(spark: SparkSession, home: Path) -> set[int]:
-    schema = "ts timestamp, k long, n long, v long, batch int"
-    return {row.v for row in spark.read.schema(schema).parquet(str(home / "rows")).select("v").collect()}
+class Written:
+    """The values of the rows that are published; files are read once, because they never change."""
+
+    def __init__(self, home: Path):
+        self.folder, self.seen, self.values = home / "rows", set[Path](), set[int]()
+
+    def __call__(self) -> set[int]:
+        for path in set(self.folder.glob("part-*")) - self.seen:
+            self.seen.add(path)
+            self.values.update(pq.read_table(path, columns=["v"])["v"].to_pylist())
+        return self.values
 
 
-def test_all_rows_at_the_sources_are_processed_when_it_returns(spark: SparkSession, tmp_path: Path) -> None:
+class Callers:
+    """Threads that add files and wait for them, each at moments of its own."""
+
+    def __init__(self, query: tg.StreamingQuery, home: Path, seed: int):
+        self.query, self.home, self.seed = query, home, seed
+        self._adding, self._added, self._wanted = threading.Lock(), 1, {0}
+        self._written = Written(home)
+        self.done, self.early = 0, list[tuple[int, int]]()
+
+    def run(self, calls: int) -> None:
+        with ThreadPoolExecutor(THREADS) as threads:
+            for thread in [threads.submit(self._call, number, calls) for number in range(THREADS)]:
+                thread.result()
+
+    def _call(self, number: int, calls: int) -> None:
+        chance = random.Random(f"{self.seed} {number}")
+        for call in range(calls):
+            time.sleep(chance.choice([0.0, 0.3, 1.0, 2.0]) * chance.random())
+            with self._adding:
+                for _ in range(chance.choice([0, 1, 1, 2, 5])):
+                    self._add(chance.random() < 0.5)
+                wanted = set(self._wanted)
+            self.query.process_all_available()
+            with self._adding:
+                self.done += 1
+                if not wanted <= self._written():
+                    self.early.append((number, call))
+
+    def _add(self, even: bool) -> None:
+        """A file with one row, which the frame lets through if it is even."""
+        row = (seconds(self._added), 1, 0 if even else 1, self._added)
+        add_files(self.home / "a", [stream_table([row])])
+        self._wanted |= {self._added} if even else set()
+        self._added += 1
+
+
+@pytest.mark.parametrize(
+    ("calls", "seed"),
+    [(CALLS, 0), *(pytest.param(MANY_CALLS, 1 + n, marks=pytest.mark.soak) for n in range(ROUNDS))],
+)
+def test_all_rows_at_the_sources_are_processed_when_it_returns(
+    spark: SparkSession, tmp_path: Path, calls: int, seed: int
+) -> None:
     """Files come at random moments, several or one; some bring no row that the frame lets through."""
-    chance = random.Random(7)
     add_files(tmp_path / "a", [stream_table([(seconds(0), 1, 0, 0)])])
-    query = started(spark, tmp_path)
-    wanted, number, calls = {0}, 1, 0
-    try:
-        query.process_all_available()
-        until = time.monotonic() + CALLS_SECONDS
-        while time.monotonic() < until or calls < 5:
-            time.sleep(chance.choice([0.0, 0.0, 0.3, 0.7]) * chance.random())
-            for _ in range(chance.choice([1, 1, 2, 5])):
-                even = chance.random() < 0.5
-                add_files(tmp_path / "a", [stream_table([(seconds(number), 1, 0 if even else 1, number)])])
-                wanted |= {number} if even else set()
-                number += 1
-            query.process_all_available()
-            calls += 1
-            assert written(spark, tmp_path) == wanted
-    finally:
-        query.stop()
+    with started(spark, tmp_path) as query:
+        callers = Callers(query, tmp_path, seed)
+        callers.run(calls)
+    assert callers.early == []
+    assert callers.done == THREADS * calls
 
 
 def test_a_paused_query_takes_no_rows_until_it_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    written = Written(tmp_path)
     add_files(tmp_path / "a", [stream_table([(seconds(0), 1, 0, 0)])])
     with started(spark, tmp_path) as query:
         query.process_all_available()
@@ -74,7 +115,7 @@ def test_a_paused_query_takes_no_rows_until_it_goes_on(spark: SparkSession, tmp_
         time.sleep(0.5)
         add_files(tmp_path / "a", [stream_table([(seconds(1), 1, 0, 1)])])
         time.sleep(3)
-        assert written(spark, tmp_path) == {0}
+        assert written() == {0}
         assert done is not None
         assert query.last_progress is not None
         assert query.last_progress.batch_id <= done.batch_id + 1, "a running batch ends, and no other begins"
@@ -82,7 +123,7 @@ def test_a_paused_query_takes_no_rows_until_it_goes_on(spark: SparkSession, tmp_
             query.process_all_available()
         query.resume()
         query.process_all_available()
-        assert written(spark, tmp_path) == {0, 1}
+        assert written() == {0, 1}
         query.pause()
         add_files(tmp_path / "a", [stream_table([(seconds(2), 1, 0, 2)])])
         time.sleep(2)
@@ -90,4 +131,4 @@ def test_a_paused_query_takes_no_rows_until_it_goes_on(spark: SparkSession, tmp_
         assert query.exception() is None
     with started(spark, tmp_path) as again:
         again.process_all_available()
-        assert written(spark, tmp_path) == {0, 1, 2}
+        assert written() == {0, 1, 2}

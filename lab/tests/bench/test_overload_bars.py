@@ -64,7 +64,7 @@ def test_latency_counts_rows_not_batches() -> None:
 
 
 def test_every_batch_is_a_raw_sample_of_the_report() -> None:
-    row, beside = rows_of_report(run("auto"), {"random_drop": run("random_drop")})
+    row, beside = rows_of_report(run("auto"), {"random_drop": run("random_drop")}, 2.0)
     assert (row["setting"], beside["setting"]) == ("alone", "side by side")
     assert len(row["batches"]) == 35
     assert row["batches_in_rush"] == 30

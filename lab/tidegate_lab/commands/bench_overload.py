@@ -4,7 +4,8 @@ day      One scripted day in minutes: calm, four times the rows, ten times, a ra
          slow sink. The same rows, one after the other, for this controller, for random drop to the same goal,
          for Spark's own join, and for Spark's own with a limit of rows a batch. What was found is compared
          with the exact answer, tick by tick: a table, the bars, a picture.
-steady   A rush that does not end, policy against policy (what tg.Shed(join=…) takes), side by side.
+steady   A rush that does not end, policy against policy (what tg.Shed(join=…) takes), side by side; of sets,
+         through an index, by a function of the user's, or by equality, with and without correlation in time.
 
 How much the machine can do is measured first, so that a rush is a rush on any machine.
 """
@@ -43,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="what tg.Shed(join=…) takes (%(default)s)",
     )
+    add(
+        "--join",
+        choices=("overlap", "indexed", "pairwise", "equality"),
+        default="overlap",
+        help="(%(default)s)",
+    )
+    add("--uncorrelated", action="store_true", help="matches do not depend on the time between rows")
     add("--times", type=positive_number, default=4.2, metavar="X", help="work over capacity (%(default)g)")
     add("--calm", type=positive_number, default=25.0, metavar="S", help="seconds (%(default)g)")
     add("--rush", type=positive_number, default=70.0, metavar="S", help="seconds (%(default)g)")

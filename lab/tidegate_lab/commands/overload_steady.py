@@ -1,6 +1,7 @@
 """`tidegate bench overload --scenario steady`: a join in a rush that does not end, policy against policy.
 
-Two streams of sets (the selective join paper's workload) are calm, then in a rush. All policies get the same
+Two streams (the selective join paper's workload) are calm, then in a rush; `--join` says how they are joined,
+and with `--uncorrelated` matches do not depend on the time between rows. All policies get the same
 rows and the same goal: results at most 2 seconds after their rows, a batch every second. The first policy
 runs alone, to see how late its results are; then all run side by side, to compare what is left of the output:
 a machine's speed changes from minute to minute. How much it can do is measured first, so that the rush is
@@ -33,9 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
     from tidegate_lab.plots.bars import print_bars
 
     with console_beside_spark(arguments.json) as console:
-        rate = arguments.rate or rush_rate(arguments.times, arguments.seed, arguments.temp, _teller(console))
+        rate = arguments.rate or rush_rate(arguments, _teller(console))
         alone, together = _runs(arguments, rate, console)
-    rows, bars = rows_of_report(alone, together), overload_bars(alone, together, GOAL_SECONDS)
+    rows = rows_of_report(alone, together, GOAL_SECONDS)
+    bars = overload_bars(alone, together, GOAL_SECONDS)
     _print_rows(console, rows)
     print_bars(console, bars)
     if arguments.json is not None:
@@ -59,7 +61,15 @@ def _played(
     from tidegate_lab.bench.overload.run import play
 
     # Calm is a sixteenth of the work of the rush: far below what the machine can do.
-    story = Story(rate / 4, rate, arguments.calm, arguments.rush, seed=arguments.seed)
+    story = Story(
+        rate / 4,
+        rate,
+        arguments.calm,
+        arguments.rush,
+        seed=arguments.seed,
+        join=arguments.join,
+        correlated=not arguments.uncorrelated,
+    )
     say(console, f"{' and '.join(policies)}: {rate / 4:,.0f} rows/s of each stream, then {rate:,.0f}")
     return play(story, policies, GOAL, arguments.temp, _teller(console))
 
@@ -82,6 +92,7 @@ def _print_rows(console: Console, rows: list[dict[str, object]]) -> None:
         "batch_seconds",
         "latency_p95",
         "fraction",
+        "budget_used",
         "work_offered",
         "pairs_per_second",
     )

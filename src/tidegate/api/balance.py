@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tidegate.errors import FlowError
-from tidegate.policies import BalanceStrategy, ContRand, FastJoin, Hash, LsStream, Random
+from tidegate.policies import BalanceStrategy, ContRand, FastJoin, Hash, LsStream, Random, Strategy
 from tidegate.quantities import is_whole
 
 StrategyName = Literal["auto", "hash", "random", "contrand", "fastjoin", "ls_stream", "none"]
@@ -30,7 +30,8 @@ _STRATEGIES = {kind.word: kind for kind in (Hash, Random, ContRand, FastJoin, Ls
 class Balance:
     """Which instances store and probe rows, and when that changes.
 
-    `strategy`: a word, or an object of `tidegate.policies` with parameters of its own:
+    `strategy`: a word, an object of `tidegate.policies` with parameters of its own, or one of your own that
+    keeps the protocol `tidegate.policies.Strategy`:
 
         auto         moves partitions by measured cost, with the least state moved, and splits hot keys
         hash, none   by key; nothing moves
@@ -47,19 +48,20 @@ class Balance:
     'fastjoin'
     """
 
-    strategy: StrategyName | BalanceStrategy = "auto"
+    strategy: StrategyName | BalanceStrategy | Strategy = "auto"
     topology: Topology = TOGETHER
     scale: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.strategy, BalanceStrategy) and self.strategy not in get_args(StrategyName):
+        known = isinstance(self.strategy, BalanceStrategy | Strategy)
+        if not known and self.strategy not in STRATEGIES:
             new = {"ls-stream": "ls_stream"}.get(str(self.strategy))
-            known = ", ".join(get_args(StrategyName))
+            words = ", ".join(STRATEGIES)
             raise FlowError(
                 "Unknown strategy of Balance",
                 code="BALANCE_STRATEGY_UNKNOWN",
                 got=repr(self.strategy),
-                do=f"Use {new!r}" if new else f"Use one of {known}, or an object of tidegate.policies",
+                do=f"Use {new!r}" if new else f"Use one of {words}, or an object of tidegate.policies",
             )
         if self.topology not in get_args(Topology):
             raise FlowError(
@@ -77,7 +79,7 @@ class Balance:
             )
 
     @property
-    def named(self) -> BalanceStrategy | None:
+    def named(self) -> BalanceStrategy | Strategy | None:
         """The strategy that was chosen; None for `auto`."""
         if not isinstance(self.strategy, str):
             return self.strategy
@@ -88,7 +90,7 @@ class Balance:
     @property
     def moves(self) -> bool:
         """Whether state moves without the user's action."""
-        return self.named is None or isinstance(self.named, FastJoin | LsStream)
+        return not isinstance(self.named, Hash | Random | ContRand)
 
     @property
     def copies(self) -> bool:
@@ -98,6 +100,8 @@ class Balance:
     @property
     def word(self) -> str:
         """The name of the strategy."""
+        if isinstance(self.named, Strategy):
+            return self.named.name
         return "auto" if self.named is None else self.named.word
 
 

@@ -17,6 +17,7 @@ from tidegate.errors import FlowError
 from tidegate.policies import (
     Adaptive,
     JoinPolicy,
+    JoinStrategy,
     Partial,
     RandomDrop,
     Selective,
@@ -127,10 +128,13 @@ def check_loss(given: object, owner: str) -> None:
 class Shed:
     """How work is shed under a goal.
 
-    `join`: a word, or an object of `tidegate.policies` with parameters of its own:
+    `join`: a word, an object of `tidegate.policies` with parameters of its own, or one of your own that keeps
+    the protocol `tidegate.policies.JoinStrategy`:
 
         auto                content-aware probes in joins of sets without a key (each row probes the windows
-                            in which its items occur); otherwise, and with repair or a utility, `selective`
+                            in which its items occur); random drop where equal keys alone decide, because a
+                            probe then costs only what it finds; otherwise, and with repair, a utility or a
+                            max_loss, `selective`
         selective           the most productive parts of both windows, the same for all rows, learnt
         adaptive            the algorithms of the selective join paper
         partial             the newest part of the window
@@ -138,8 +142,10 @@ class Shed:
         window_reduction    shortens the windows
         none                joins skip nothing
 
-    `rate`: the probe ratio follows from measured costs (`auto`) or from feedback (`paper`, algorithm 1), or
-    is this number in every batch, above 0 and up to 1.
+    `rate`: the probe ratio of joins and the admit ratio of matches follow from measured costs (`auto`), or
+    from feedback (`paper`: algorithm 1 of the selective join paper; the sifters paper leaves its throttler
+    open and gets the same rule), or are this number in every batch, above 0 and up to 1. Window drops always
+    follow the load equation of their paper, with measured costs and selectivities.
     `utility`: an expression over the joined row for the worth of a pair; by default all count the same.
     `sift`: how the data space in front of a match is cut into regions: `auto` (ours), `flexp` (QDPart),
     `dedp`, `qedp`, `ugrid` (the paper's others), `volume`, `count`, `random` (one region), `none`.
@@ -158,7 +164,7 @@ class Shed:
     'idle'
     """
 
-    join: JoinPolicyName | JoinPolicy = "auto"
+    join: JoinPolicyName | JoinPolicy | JoinStrategy = "auto"
     rate: RateRuleName | float = "auto"
     utility: str | Column | None = None
     sift: SiftPolicyName = "auto"
@@ -170,7 +176,7 @@ class Shed:
     explore_ratio: float = 0.1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.join, JoinPolicy):
+        if not isinstance(self.join, JoinPolicy | JoinStrategy):
             _check_word("join", self.join, get_args(JoinPolicyName), _MOVED_WORDS, code="SHED_JOIN_UNKNOWN")
         if not (_is_share(self.rate) and self.rate):
             _check_word(
@@ -197,7 +203,7 @@ class Shed:
         return size_bytes(self.max_repair_state, "max_repair_state of Shed")
 
     @property
-    def policy(self) -> JoinPolicy | None:
+    def policy(self) -> JoinPolicy | JoinStrategy | None:
         """The policy that skips the pairs of joins; None if nothing is skipped."""
         if not isinstance(self.join, str):
             return self.join
@@ -228,7 +234,7 @@ class Shed:
 
     def _check_repair(self) -> None:
         policy = self.policy
-        if self.repair is not None and policy is not None and not policy.stores_all:
+        if self.repair is not None and isinstance(policy, RandomDrop | WindowReduction):
             raise FlowError(
                 f"Pairs that {policy.word} skips cannot be repaired",
                 code="SHED_REPAIR_IMPOSSIBLE",

@@ -79,6 +79,8 @@ class Window(OperatorNode):
     approximate: bool = False
     #: The user's name of the operator; None: it gets one from its input and keys.
     name: str | None = None
+    #: If windows are dropped: each group has windows of its own that go, or all groups lose the same.
+    drops_groups: bool = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -15,6 +15,7 @@ follow its numbers.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 
@@ -85,3 +86,17 @@ def refused(query: RangeQuery, error: FlowError) -> FlowError:
     """The same error with the name and the predicate of the query."""
     where = query.where if len(query.where) <= _WHERE_MAX else f"{query.where[:_WHERE_MAX]} …"
     return error.prefixed(f"Range query {query.name!r} ({where})")
+
+
+def listed_queries(given: Sequence[RangeQuery]) -> tuple[RangeQuery, ...]:
+    """The queries of a match, checked to be a list of such."""
+    listed = isinstance(given, Sequence) and not isinstance(given, str)
+    wrong = next((one for one in given if not isinstance(one, RangeQuery)), None) if listed else given
+    if wrong is not None or not listed:
+        raise FlowError(
+            "match takes a list of range queries",
+            code="MATCH_QUERIES_TYPE",
+            got=repr(wrong),
+            do='Write match([tg.RangeQuery("airport", "lat > 40.6"), …])',
+        )
+    return tuple(given)

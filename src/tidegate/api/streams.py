@@ -23,9 +23,9 @@ from tidegate.api.joins.join_node import How, join_node
 from tidegate.api.names import operator_name, path_text
 from tidegate.api.nodes import Match, Node, Output, Refused, Source, StatelessStep, Window, name_of
 from tidegate.api.outputs import checked_output, checked_table
-from tidegate.api.range_queries import RangeQuery
+from tidegate.api.range_queries import RangeQuery, listed_queries
 from tidegate.api.unions import union_node
-from tidegate.api.windows import Windowed, _spec
+from tidegate.api.windows import WindowDropName, Windowed, _spec
 from tidegate.errors import FlowError
 from tidegate.join.within import TimeCondition
 from tidegate.quantities import Duration
@@ -332,7 +332,7 @@ class Stream:
         self._refuse_as_input_of("matched", "They go straight to an output, past all operators")
         folder = None if publish_to is None else path_text(publish_to, "publish_to of a match")
         operator = operator_name(name, "match")
-        return Stream(Match(self._node, _queries(queries), folder, sample_column, operator))
+        return Stream(Match(self._node, listed_queries(queries), folder, sample_column, operator))
 
     def window(
         self,
@@ -343,6 +343,7 @@ class Stream:
         by: str | Sequence[str] = (),
         name: str | None = None,
         approximate: bool = False,
+        drop: WindowDropName = "windows",
     ) -> Windowed:
         """Windows of event time, to be aggregated: `.agg(n=F.count("*"))`.
 
@@ -351,8 +352,10 @@ class Stream:
         alignment to the epoch, as Spark's `startTime` does: "15 minutes" gives hours from a quarter past to a
         quarter past. It may be negative, and counts modulo the slide.
         `by`: the grouping columns; each group has its own windows. `approximate`: under a goal, rows may be
-        sampled under overload; results are then estimates with intervals (see `agg`). `name`: the name of the
-        operator in checkpoint, progress and receipts.
+        sampled under overload; results are then estimates with intervals (see `agg`). `drop`: with "groups",
+        an output with `max_gap` loses other windows of each group under overload, so that also windows much
+        longer than a batch are thinned evenly; with "windows", all groups lose the same. `name`: the name of
+        the operator in checkpoint, progress and receipts.
 
         >>> busy = orders.window("1 minute", by="cell").agg(n=F.count("*"))
         >>> busy.columns
@@ -362,7 +365,7 @@ class Stream:
         names = tuple(by) if isinstance(by, Sequence) and not isinstance(by, str) else (by,)
         spec = _spec(size, slide, offset)
         operator = operator_name(name, "window")
-        windowed = Windowed(self._node, spec, names, _aggregated, approximate, operator)
+        windowed = Windowed(self._node, spec, names, _aggregated, approximate, operator, drop)
         refuse_hidden(windowed.by)
         return windowed
 
@@ -535,16 +538,3 @@ def _aggregated(window: Window) -> Stream:
 
 def _hidden(frame: Any) -> list[str]:
     return [column for column in frame.columns if column.startswith(HIDDEN)]
-
-
-def _queries(given: Sequence[RangeQuery]) -> tuple[RangeQuery, ...]:
-    listed = isinstance(given, Sequence) and not isinstance(given, str)
-    wrong = next((one for one in given if not isinstance(one, RangeQuery)), None) if listed else given
-    if wrong is not None or not listed:
-        raise FlowError(
-            "match takes a list of range queries",
-            code="MATCH_QUERIES_TYPE",
-            got=repr(wrong),
-            do='Write match([tg.RangeQuery("airport", "lat > 40.6"), …])',
-        )
-    return tuple(given)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tidegate.api.joins.join_node import case_sensitive
 from tidegate.api.nodes import Node, Window
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tidegate.api.streams import Stream
 
 
+#: Which windows go together under overload: those of all groups, or of each group by itself.
+WindowDropName = Literal["windows", "groups"]
 #: The alias at the end of an aggregate that is given as SQL: count(*) AS n.
 _SQL_ALIAS = re.compile(r"\s+as\s+(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>\w+))\s*$", re.IGNORECASE)
 
@@ -45,6 +47,7 @@ class Windowed:
         made: Callable[[Window], Stream],
         approximate: bool = False,
         name: str | None = None,
+        drop: WindowDropName = "windows",
     ):
         #: Columns whose names are equal here are one column to Spark.
         self._same = str if case_sensitive(node) else str.lower
@@ -65,7 +68,8 @@ class Windowed:
                 why="If rows were left out, each window would hold other rows, not fewer",
                 do="Leave out approximate=True, or use a duration such as '1 minute' as size",
             )
-        self._node, self._spec, self._made = node, spec, made
+        _check_drop(drop, spec, by, approximate)
+        self._node, self._spec, self._made, self._drops_groups = node, spec, made, drop == "groups"
         self.by: tuple[str, ...] = by
         self._approximate, self._name = approximate, name
 
@@ -121,7 +125,8 @@ class Windowed:
                 do="Give it another name",
             )
         _check_users(named, self._approximate)
-        return self._made(Window(self._node, self._spec, self.by, named, self._approximate, self._name))
+        given = self._node, self._spec, self.by, named, self._approximate, self._name, self._drops_groups
+        return self._made(Window(*given))
 
 
 def _alias(given: Any) -> str:
@@ -227,6 +232,35 @@ def _check_by(by: tuple[str, ...], same: Callable[[str], str]) -> None:
             code="WINDOW_BY_CLASH",
             got=", ".join(clashing),
             do="Copy the column to another name with with_column, and group by that",
+        )
+
+
+def _check_drop(
+    drop: WindowDropName, spec: WindowSpec | RowsSpec, by: tuple[str, ...], approximate: bool
+) -> None:
+    if drop not in get_args(WindowDropName):
+        raise FlowError(
+            "drop says which windows go together under overload",
+            code="WINDOW_DROP_UNKNOWN",
+            got=f"drop={drop!r}",
+            do='Write drop="windows" (all groups lose the same windows) or drop="groups" (each loses others)',
+        )
+    if drop == "groups" and not by:
+        raise FlowError(
+            'drop="groups" needs the columns that make the groups',
+            code="WINDOW_DROP_BY_MISSING",
+            got="a window without by",
+            why="There is one group, so no window of another one could be kept in its place",
+            do='Write window("1 minute", by="cell", drop="groups"), or leave out drop',
+        )
+    if drop == "groups" and (approximate or isinstance(spec, RowsSpec)):
+        raise FlowError(
+            'drop="groups" is for exact windows of time',
+            code="WINDOW_DROP_UNSUPPORTED",
+            got="approximate=True" if approximate else "windows of rows",
+            why="Approximate windows are estimated and never dropped, and a dropped window of rows would "
+            "change all later ones",
+            do="Leave out drop, or use a duration such as '1 minute' as size without approximate=True",
         )
 
 

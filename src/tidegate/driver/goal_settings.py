@@ -23,8 +23,12 @@ from tidegate.driver.compile.condition_checks import check_utility
 from tidegate.driver.compile.graph_checks import joins_by_content
 from tidegate.driver.compile.lineage import network_of
 from tidegate.driver.frames.drop_frames import output_name
+from tidegate.driver.operators.protocol import RunNeeds
 from tidegate.errors import FlowError
 from tidegate.model.graph import PAIRS
+from tidegate.model.times import LEFT
+from tidegate.policies import Adaptive
+from tidegate.quantities import duration_us
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.window.drop.network import Network
 
@@ -50,6 +54,18 @@ def batch_seconds(goal: Goal | None, trigger_us: int | None) -> float | None:
     return None if trigger_us is None else trigger_us / 1e6
 
 
+def needs_of(shed: Shed) -> RunNeeds:
+    """What shedding needs of the operators of a run with a goal."""
+    policy = shed.policy
+    basic = policy.basic_window if isinstance(policy, Adaptive) else None
+    return RunNeeds(
+        cells=shed.utility is not None,
+        sifts=shed.sift != "none",
+        repairs=shed.repair is not None,
+        basic_us=None if basic is None else duration_us(basic, "basic_window of Adaptive"),
+    )
+
+
 def goal_settings(
     compiled: Compiled, goal: Goal | None, shed: Shed, trigger_us: int | None, seed: int
 ) -> KeepSettings | None:
@@ -69,7 +85,8 @@ def goal_settings(
     each_us = trigger_us or 0
     seconds = goal.batch_seconds(each_us), each_us / 1e6
     cores = compiled.spark.sparkContext.defaultParallelism
-    by_content = _by_content(compiled, shed)
+    may_lose = joins_that_may_lose_rows(network, joins, _in_network(bounds), shed)
+    by_content, by_rows = _by_content(compiled, shed), _by_rows(compiled, shed, may_lose)
     return KeepSettings(
         GoalSettings(
             seconds[0],
@@ -77,12 +94,14 @@ def goal_settings(
             _in_network(weights),
             _in_network(bounds),
             trigger_seconds=seconds[1],
-            freshest=joins_that_may_lose_rows(network, joins, _in_network(bounds), shed),
+            freshest=may_lose,
         ),
         seconds[1],
         network,
         cores,
-        OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, by_content) if joins else None,
+        OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, by_content, by_rows)
+        if joins
+        else None,
         _sift_settings(compiled, shed, matches, seconds) if matches and shed.sift != "none" else None,
         DropSettings(shed, network, seed) if windows and shed.window != "none" else None,
         estimating,
@@ -130,6 +149,26 @@ def matches_that_may_sift(compiled: Compiled) -> dict[str, QuerySet]:
 
 def _by_content(compiled: Compiled, shed: Shed) -> tuple[str, ...]:
     return joins_by_content([join.layout for join in compiled.joins], shed)
+
+
+def _by_rows(compiled: Compiled, shed: Shed, may_lose: Collection[str]) -> tuple[str, ...]:
+    """Names of the joins in front of which `auto` drops rows: those that equal keys alone decide.
+
+    A probe for equal keys costs only what it finds, so no choice of parts of windows finds more per cost, and
+    rows that are not let in save their own cost, too. Not over the full history, where a dropped row would be
+    missing for ever, nor with a utility or where rows may not be lost (`may_lose`).
+    """
+    if shed.join != "auto" or shed.utility is not None:
+        return ()
+    return tuple(
+        one.name
+        for one in compiled.joins
+        if one.name in may_lose
+        and one.node.keys
+        and one.layout.condition is None
+        and one.where is None
+        and one.layout.within.slot_us(LEFT)
+    )
 
 
 def joins_that_may_skip(compiled: Compiled, shed: Shed) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -12,6 +12,7 @@ from tidegate.api.balance import Balance
 from tidegate.api.goal import Shed
 from tidegate.api.nodes import Output
 from tidegate.api.start import StartOptions, WatermarkRule
+from tidegate.control.balance.balancing import partitions_of
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.compiler import compile_flow
 from tidegate.driver.engine.settings import Settings, numbers
@@ -21,6 +22,7 @@ from tidegate.driver.goal_settings import (
     drop_settings,
     estimate_settings,
     goal_settings,
+    needs_of,
     repair_settings,
 )
 from tidegate.driver.io.publishing import check_commit_every
@@ -30,17 +32,17 @@ from tidegate.driver.io.sinks import (
     refuse_unknown_formats,
     refuse_unreachable_paths,
 )
+from tidegate.driver.operators.protocol import RunNeeds
 from tidegate.driver.runner import run_batch, run_stream
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.driver.worker_python import prepare_workers
 from tidegate.errors import FlowError
 from tidegate.model.codec import to_json_values
 from tidegate.model.graph import LateRule
-from tidegate.policies import Adaptive
+from tidegate.model.plan import Plan
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.receipt_log import Retention
 
-_log = logging.getLogger(__name__)
 #: Which watermark Spark takes where streams meet: that of the slowest (`min`) or the fastest (`max`).
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 #: Settings that have a meaning for batch inputs.
@@ -53,16 +55,17 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
     if spark is not None:
         prepare_workers(spark)
     parallelism = 1 if spark is None else spark.sparkContext.defaultParallelism
-    stored = _stored_flow(options.checkpoint)
-    kept = stored.get("partitions")
+    stored, begun = _stored(options.checkpoint)
+    # Before the first commit, the plan of the batch that was begun has the number.
+    planned = {} if begun is None else partitions_of(begun)
+    kept = stored.get("partitions", max(planned.values(), default=None))
     partitions, instances = numbers(options.partitions, options.instances, kept, parallelism)
     shed = options.shed or Shed()
+    needs = RunNeeds() if options.goal is None else needs_of(shed)
     compiled = compile_flow(
         outputs,
         partitions,
-        cells=options.goal is not None and shed.utility is not None,
-        sifts=options.goal is not None and shed.sift != "none",
-        repairs=options.goal is not None and shed.repair is not None,
+        replace(needs, sifts=needs.sifts or _sifts(begun)),
         stored=stored,
         renames=options.renames,
     )
@@ -81,7 +84,6 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
         )
     if compiled.spark is not None:
         check_shared(compiled.spark, options.checkpoint)
-    _warn_of_ignored(shed)
     keep = goal_settings(compiled, options.goal, shed, options.trigger_us, options.seed)
     seconds = batch_seconds(options.goal, options.trigger_us)
     settings = Settings(
@@ -117,14 +119,6 @@ def _run_batch(compiled: Compiled, options: StartOptions, partitions: int, insta
     return run_batch(compiled, settings, options.name)
 
 
-def _warn_of_ignored(shed: Shed) -> None:
-    if isinstance(shed.policy, Adaptive) and shed.policy.ignored:
-        _log.warning(
-            "Adaptive adapts once per batch over a tenth of the window: %s has no effect yet",
-            ", ".join(shed.policy.ignored),
-        )
-
-
 def _session(outputs: Sequence[Output]) -> SparkSession | None:
     for output in outputs:
         node: Any = getattr(output, "node", None)
@@ -136,20 +130,29 @@ def _session(outputs: Sequence[Output]) -> SparkSession | None:
     return None
 
 
-def _stored_flow(path: str | None) -> Mapping[str, Any]:
-    """The flow of the checkpoint, whose partitions and stored columns stay: also on a machine with another
-    number of cores, and where fewer columns are read. Before the first commit its names alone."""
+def _stored(path: str | None) -> tuple[Mapping[str, Any], Plan | None]:
+    """The flow of the checkpoint, and the plan of a batch that was begun.
+
+    The flow's partitions and stored columns stay: also on a machine with another number of cores, and where
+    fewer columns are read. Before the first commit it has names alone.
+    """
     if path is None:
-        return {}
+        return {}, None
     try:
         checkpoint = Checkpoint(path)
         found = checkpoint.manifests.load_latest()
         names = checkpoint.first_names() if found is None else None
+        begun = checkpoint.plans.read(0 if found is None else found.batch + 1)
     except Exception:
-        return {}  # Opening the checkpoint, or recovery of the state, raises the full error.
+        return {}, None  # Opening the checkpoint, or recovery of the state, raises the full error.
     if found is not None:
-        return found.flow
-    return {} if names is None else {"names": to_json_values(names)}
+        return found.flow, begun
+    return {} if names is None else {"names": to_json_values(names)}, begun
+
+
+def _sifts(begun: Plan | None) -> bool:
+    """Whether the first batch, which was planned by another run, may drop rows in front of matches."""
+    return begun is not None and bool(begun.shed.sifters)
 
 
 def _late_rule(spark: SparkSession, wanted: WatermarkRule) -> LateRule:

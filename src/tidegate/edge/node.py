@@ -2,9 +2,9 @@
 
 Between two pieces of input, and while no input arrives, the node checks for a newer sifter and writes its
 counts, which name the sifter that it runs. A newer sifter has its own regions, so the counters by region
-restart; totals continue. A node that restarts under its old name continues from the counts it left; where it
-cannot read them, it begins another incarnation. A folder that cannot be read or written for a while only
-delays both."""
+restart; totals continue. A node that restarts under its old name continues from the counts it left, and says
+so if they are not all; where it cannot read them, it begins another incarnation. A folder that cannot be read
+or written for a while only delays both."""
 
 from __future__ import annotations
 
@@ -51,6 +51,8 @@ class Node:
         left = None if folder is None else folder.counts_of(name)
         begun = NodeCounts(name, secrets.token_hex(8), *sifter.order)
         #: Counts under earlier sifters, without regions.
+        if left is not None:
+            left = replace(left, ended=False, broken=left.broken + (not left.ended))
         self._past: NodeCounts = begun if left is None else left
         counters = _left_under(sifter, self._past)
         self.gate: Gate = Gate(
@@ -98,7 +100,7 @@ class Node:
             newer = folder.newest(self.sifter.order) if takes else None
             if newer is not None:
                 self._change(newer)
-            folder.write_counts(self.counts())
+            folder.write_counts(replace(self.counts(), ended=not takes))
             self._in_trouble = False
         except (OSError, TidegateError) as error:
             if not self._in_trouble:

@@ -29,7 +29,7 @@ All results are exact at the ends of int64, which lie outside of event time: the
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 SLOTS_PER_WINDOW = 10
 #: Most slots of a side where partners lie in a range that is narrow and far away.
 SLOTS_MAX = 50
+#: Most slots that a user may set.
+BASIC_WINDOWS_MAX = 500
 #: Slot length where rows must have equal times, so that there is no window to take a tenth of.
 SLOT_OF_NO_WINDOW_US = 1_000_000
 
@@ -58,6 +60,8 @@ class Within:
 
     lower_us: int
     upper_us: int
+    #: Length of a slot as the user set it; None: as `slot_us` says.
+    basic_us: int | None = None
 
     def __post_init__(self) -> None:
         for name, bound_us in (("lower", self.lower_us), ("upper", self.upper_us)):
@@ -108,6 +112,8 @@ class Within:
 
     def slot_us(self, side: int) -> int:
         """Length of a slot of `side`, the unit in which its stored rows are kept."""
+        if self.basic_us is not None:
+            return self.basic_us
         kept_us = self.kept_us[side] or max(self.kept_us)
         width_us = min(kept_us, self.upper_us - self.lower_us)
         return max(_part(width_us, SLOTS_PER_WINDOW), _part(kept_us, SLOTS_MAX)) or SLOT_OF_NO_WINDOW_US
@@ -131,7 +137,21 @@ class Within:
         return self.lower_us, self.upper_us
 
     def to_json(self) -> Json:
-        return {"kind": "within", **asdict(self)}
+        return {"kind": "within", **{name: us for name, us in asdict(self).items() if us is not None}}
+
+    def in_basic_windows(self, basic_us: int) -> Within:
+        """The same condition with slots of this length."""
+        if max(self.kept_us) > BASIC_WINDOWS_MAX * basic_us:
+            raise FlowError(
+                "basic_window of Adaptive is too short for a join",
+                code="POLICY_BASIC_WINDOW_SHORT",
+                got=f"{duration_text(basic_us)} of a window of {duration_text(max(self.kept_us))}",
+                why="Each basic window is stored and probed by itself; more than "
+                f"{BASIC_WINDOWS_MAX} cost more than they save",
+                do=f"Give at least {duration_text(_part(max(self.kept_us), BASIC_WINDOWS_MAX))}, or "
+                "None for a tenth of the window",
+            )
+        return replace(self, basic_us=basic_us)
 
     def _partners_us(self, side: int) -> tuple[int, int]:
         """From a row of `side` to its first and its last possible partner."""

@@ -174,7 +174,8 @@ class OutputProgress:
     recall: RecallProgress | None
     #: The share of results that was shed, as measured; 0 where exact, None where it is not known.
     loss_ratio: float | None
-    #: Windows that would have been written in this batch and were dropped.
+    #: Windows that would have been written in this batch and were dropped; by groups, each counts for every
+    #: cohort of groups that lacks it.
     windows_missing: int
     #: Pairs skipped and not repaired yet, after this batch; None without repair.
     debt_pairs: int | None

@@ -88,7 +88,8 @@ class ReceiptLosses:
     recall_high: float | None = None
     #: Streams: the share of rows that were shed. Outputs: that of results, as measured.
     loss_ratio: float | None = None
-    #: Outputs: windows that would have been written and were dropped.
+    #: Outputs: windows that would have been written and were dropped. Where they are dropped by groups, here
+    #: and in `windows_closed` each counts 64 times, once for every cohort of groups.
     windows_missing: int | None = None
     #: Outputs whose windows may be dropped: all windows that closed; None where it is not known.
     windows_closed: int | None = None
@@ -120,8 +121,8 @@ class ReceiptDetails:
 
     #: Outputs: why results may be missing or estimated.
     loss_reasons: tuple[str, ...] = ()
-    #: Runs of missing windows: start of the first and the last one, and how far apart they begin, in
-    #: microseconds.
+    #: Runs of missing windows (of some groups): start of the first and the last one, and how far apart they
+    #: begin, in microseconds.
     missing_windows: tuple[tuple[int, int, int], ...] = ()
     #: One batch: the recall by the time between the rows of a pair.
     recall_by_lag: tuple[Metrics, ...] = ()

@@ -7,7 +7,7 @@ can keep it and a replay decides the same. They never see a row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tidegate.route.assignment import Assignment
 from tidegate.route.load import Load
@@ -16,8 +16,13 @@ from tidegate.route.load import Load
 Memory = Mapping[str, Any]
 
 
+@runtime_checkable
 class Strategy(Protocol):
-    """Telemetry in, routing decisions out; see the module docstring."""
+    """Telemetry in, routing decisions out; see the module docstring.
+
+    `tg.Balance(strategy=…)` takes any object that keeps this protocol. `name`: what a strategy of another
+    name remembered is not given to it.
+    """
 
     @property
     def name(self) -> str: ...

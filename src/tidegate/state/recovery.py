@@ -40,9 +40,10 @@ def check_flow(stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
     """StateError when the two descriptions, under the same names, do not fit; as JSON, where a tuple is a
     list.
 
-    Streams, operators and outputs may come and go; what both have must be equal.
+    Streams, operators and outputs may come and go; what both have must be equal, but for new columns.
     """
     old, new = (_compared(flow, other) for flow, other in ((stored, current), (current, stored)))
+    _leave_out_added(old, new)
     changes = list(_differences(old, new, ""))
     if not changes:
         return
@@ -61,6 +62,12 @@ def check_flow(stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
         if alone
         else "Start the changed flow with a new checkpoint, or undo the change",
     )
+
+
+def added_columns(stored: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, list[str]]:
+    """By join of both flows: columns of its rows that those stored so far lack, and so are null in them."""
+    old, new = (_compared(flow, other) for flow, other in ((stored, current), (current, stored)))
+    return {name: found for name, found in _leave_out_added(old, new).items() if found}
 
 
 def check_streams(removed: Sequence[str], added: Sequence[str]) -> None:
@@ -90,12 +97,41 @@ def check_streams(removed: Sequence[str], added: Sequence[str]) -> None:
 
 def _compared(flow: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """What must be equal in a flow and another: the parts that both have."""
-    plain: dict[str, Any] = json.loads(json.dumps({**flow, "names": None}))
+    plain: dict[str, Any] = json.loads(json.dumps({**flow, "names": None, "steps": None}))
     for kind in plain.keys() & {"streams", "operators"}:
         # An operator without state is in the names alone.
         known = {*other.get(kind, {}), *other.get("names", {}).get(kind, ())}
         plain[kind] = {name: one for name, one in plain[kind].items() if name in known}
     return plain
+
+
+def _leave_out_added(old: dict[str, Any], new: dict[str, Any]) -> dict[str, list[str]]:
+    """Take out of the new flow what it may have beyond the old one; by join, its new columns.
+
+    A stream may also lose columns: what needs them is compared itself, or cannot be compiled.
+    """
+    for _, was, now in _both(old, new, "streams", "schema"):
+        common = was["schema"].keys() & now["schema"].keys()
+        for side in (was, now):
+            side["schema"] = {name: kind for name, kind in side["schema"].items() if name in common}
+    added = {}
+    for operator, was, now in _both(old, new, "operators", "output"):
+        added[operator] = [column for column in now["output"] if column not in was["output"]]
+        now["output"] = {column: kind for column, kind in now["output"].items() if column in was["output"]}
+        for side in ("left", "right"):
+            known = was[side]["columns"]
+            now[side]["columns"] = [column for column in now[side]["columns"] if column in known]
+    return added
+
+
+def _both(
+    old: Mapping[str, Any], new: Mapping[str, Any], kind: str, columns: str
+) -> Iterator[tuple[str, Any, Any]]:
+    """The streams or operators of both flows that have columns under this name, by name and type."""
+    for name, was in old.get(kind, {}).items():
+        now = new.get(kind, {}).get(name)
+        if all(isinstance(one, dict) and isinstance(one.get(columns), dict) for one in (was, now)):
+            yield name, was, now
 
 
 def _differences(old: Any, new: Any, path: str) -> Iterator[str]:

@@ -22,7 +22,9 @@ Guarantee: every Spark batch with rows is in exactly one commit, whatever is kil
 
 from __future__ import annotations
 
+import json
 import re
+from functools import cached_property
 
 from tidegate.errors import StateError
 from tidegate.model.manifest import Manifest, SparkBatch
@@ -34,6 +36,8 @@ from tidegate.state.store.sealed import checksum
 from tidegate.state.store.store import Store
 
 FOLDER, DONE_FOLDER = "offsets", "commits"
+#: Where Spark keeps the id of the query, which it makes at its first start.
+_METADATA = "metadata"
 #: The name of the heartbeat where Spark knows sources by name, and the version of that log.
 HEARTBEAT, _BY_NAME = "tidegate_heartbeat", b"v2"
 #: Where a source of files keeps its list, and how an offset refers to it.
@@ -54,6 +58,22 @@ class SparkLog:
         except StateError:
             return SparkBatch(number)
         return SparkBatch(number, checksum(entry), _input_of(entry))
+
+    @cached_property
+    def query_id(self) -> str:
+        """The id of the query, which stays the same across restarts; "" in a batch run, which has none."""
+        if not self.store.exists(_METADATA):
+            return ""
+        try:
+            return str(json.loads(self.store.read(_METADATA))["id"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise StateError(
+                f"The file {_METADATA} of Spark's log is damaged",
+                code="CHECKPOINT_FILE_DAMAGED",
+                got=str(error),
+                why="Tables recognise the batches of a query by the id in it",
+                do="Restore the file from a backup, or start with a new checkpoint",
+            ) from error
 
     def last_done(self) -> int:
         """The last batch that Spark has done; -1 before the first."""

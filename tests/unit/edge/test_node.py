@@ -65,7 +65,7 @@ def test_a_newer_sifter_is_taken_and_totals_go_on(folder: SifterFolder, clock: C
     counts = node.close()
     assert (counts.offered, counts.dropped, counts.bad) == (8, 4, 1)
     assert (counts.order, counts.regions_offered, counts.regions_dropped) == ((0, 2), (2, 2), (0, 2))
-    assert folder.counts_of("east") == counts
+    assert folder.counts_of("east") == replace(counts, ended=True)
 
 
 def test_a_newer_run_is_followed_although_its_versions_begin_anew(folder: SifterFolder, clock: Clock) -> None:
@@ -140,7 +140,7 @@ def test_a_folder_that_cannot_be_used_stops_no_rows(tmp_path: Path, clock: Clock
     ]
     (tmp_path / "counts-east.json").rmdir()
     node.close()
-    assert folder.counts_of("east") == node.counts()
+    assert folder.counts_of("east") == replace(node.counts(), ended=True)
 
 
 @pytest.mark.parametrize("again", [FIRST, SECOND])
@@ -158,6 +158,17 @@ def test_a_node_that_starts_again_goes_on_from_its_counts(
     second.decide(ROWS)
     counts = second.close()
     assert (counts.offered, counts.kept + counts.dropped) == (8, 8)
+
+
+def test_a_node_that_was_killed_says_that_its_counts_lack_rows(folder: SifterFolder, clock: Clock) -> None:
+    node = Node("east", FIRST, folder, clock=clock)
+    node.decide(ROWS)
+    node.tick()
+    node.decide(ROWS)
+    again = Node("east", FIRST, folder, clock=clock)
+    assert (again.counts().offered, again.counts().broken) == (4, 1)
+    again.close()
+    assert Node("east", FIRST, folder, clock=clock).counts().broken == 1
 
 
 def test_a_node_without_the_counts_it_left_is_another_incarnation(tmp_path: Path, clock: Clock) -> None:

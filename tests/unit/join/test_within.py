@@ -132,6 +132,14 @@ def test_a_slot_is_a_tenth_of_the_window(
     assert (condition.slot_us(LEFT), condition.slot_us(RIGHT)) == (left, right)
 
 
+def test_basic_windows_have_the_length_that_was_set_and_a_least_one() -> None:
+    within = Within(-1_000_000, 20_000_000).in_basic_windows(500_000)
+    assert (within.slot_us(LEFT), within.slot_us(RIGHT)) == (500_000, 500_000)
+    assert within.to_json() == {**Within(-1_000_000, 20_000_000).to_json(), "basic_us": 500_000}
+    with pytest.raises(FlowError, match=r"POLICY_BASIC_WINDOW_SHORT.*Give at least 40 milliseconds"):
+        within.in_basic_windows(39_999)
+
+
 def test_slots_are_counted_from_the_epoch_in_both_directions() -> None:
     times = np.array([0, 9, 10, -1, -10, -11], np.int64)
     assert slots_of(times, 10).tolist() == [0, 0, 1, -1, -1, -2]

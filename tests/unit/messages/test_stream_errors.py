@@ -188,6 +188,13 @@ WINDOWS: list[tuple[str, Callable[[], object]]] = [
     ("WINDOW_BY_INVALID", lambda: a_stream().window("1 second", by=[3])),  # type: ignore[list-item]
     ("WINDOW_BY_REPEATED", lambda: a_stream().window("1 second", by=["cell", "CELL"])),
     ("WINDOW_BY_CLASH", lambda: a_stream().window("1 second", by="window_start")),
+    ("WINDOW_DROP_UNKNOWN", lambda: a_stream().window("1 second", by="k", drop="rows")),  # type: ignore[arg-type]
+    ("WINDOW_DROP_BY_MISSING", lambda: a_stream().window("1 second", drop="groups")),
+    ("WINDOW_DROP_UNSUPPORTED", lambda: a_stream().window(tg.row_window(9), by="k", drop="groups")),
+    (
+        "WINDOW_DROP_UNSUPPORTED",
+        lambda: a_stream().window("1 second", by="k", approximate=True, drop="groups"),
+    ),
     ("ROW_WINDOW_APPROXIMATE", lambda: a_stream().window(tg.row_window(10), approximate=True)),
 ]
 

@@ -7,7 +7,7 @@ import logging
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -193,9 +193,9 @@ class Mutation:
     forged: bool = False
 
 
-def mutate(root: Path, chance: random.Random) -> Mutation:
-    """Damage one file, or exchange two."""
-    kind = chance.choice(sorted(KINDS))
+def mutate(root: Path, chance: random.Random, kinds: Sequence[str] = ()) -> Mutation:
+    """Damage one file, or exchange two; `kinds`: of these, or of all."""
+    kind = chance.choice(sorted(kinds or KINDS))
     folder = chance.choice(sorted(str(one.relative_to(root)) for one in root.rglob("*") if one.is_dir()))
     files = sorted(str(one.relative_to(root)) for one in root.rglob("*") if one.is_file())
     inside = [one for one in files if one.startswith(f"{folder}/")]

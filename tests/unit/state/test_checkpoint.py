@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.state.mutations import make, play
@@ -13,7 +14,7 @@ from tests.unit.state.samples import a_manifest, a_piece, a_plan
 
 from tidegate.errors import CheckpointInUse, StateError
 from tidegate.state.checkpoint import Checkpoint, check_flow
-from tidegate.state.recovery import check_streams
+from tidegate.state.recovery import added_columns, check_streams
 from tidegate.state.store.paths import segment_path
 
 
@@ -197,6 +198,26 @@ def test_operators_may_come_and_go_and_one_that_changed_needs_a_new_name() -> No
         check_flow(stateless, stored)
     with pytest.raises(StateError, match=r"partitions: 4 → 5.*Start the changed flow with a new checkpoint"):
         check_flow(stored, {"partitions": 5, "operators": {"near": {"within": 2}}})
+
+
+def test_joins_and_streams_may_get_columns_and_streams_lose_them_again() -> None:
+    def flow(schema: dict[str, str], output: dict[str, str], stored: list[str]) -> dict[str, Any]:
+        sides = {side: {"stream": side, "columns": stored} for side in ("left", "right")}
+        streams = {"left": {"time": "ts", "schema": schema}}
+        return {"streams": streams, "operators": {"near": {"how": "left", **sides, "output": output}}}
+
+    before = flow({"k": "int", "v": "int"}, {"k": "int", "v": "int"}, ["k", "v"])
+    wider = flow(
+        {"k": "int", "x": "string", "v": "int"}, {"k": "int", "v": "int", "x": "string"}, ["k", "v", "x"]
+    )
+    check_flow(before, wider)
+    assert added_columns(before, wider) == {"near": ["x"]}
+    assert added_columns(before, before) == {}
+    check_flow(before, flow({"k": "int"}, {"k": "int", "v": "int"}, ["k", "v"]))
+    with pytest.raises(StateError, match=r"operators\.near\.output\.x: \"string\" → \(absent\)"):
+        check_flow(wider, before)
+    with pytest.raises(StateError, match=r'streams\.left\.schema\.v: "int" → "long"'):
+        check_flow(before, flow({"k": "int", "v": "long"}, {"k": "int", "v": "int"}, ["k", "v"]))
 
 
 def test_streams_that_spark_does_not_know_by_name_must_be_the_same() -> None:

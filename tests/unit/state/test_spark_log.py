@@ -17,6 +17,7 @@ from tidegate.state.spark_log import (
     refuse_other,
     unfinished_settling,
 )
+from tidegate.state.store.local import LocalStore
 from tidegate.state.store.store import Store
 
 
@@ -55,6 +56,15 @@ def test_a_gap_without_any_manifest_is_refused_too() -> None:
 def test_a_batch_from_long_ago_means_that_sparks_log_is_gone() -> None:
     with pytest.raises(StateError, match=r"CHECKPOINT_SPARK_LOG_OUTDATED.*batch 0,.*folder `spark`"):
         commit_of(SparkBatch(0), after(9, 7))
+
+
+def test_the_id_of_the_query_is_that_of_spark_and_a_batch_run_has_none(tmp_path: Path) -> None:
+    assert SparkLog(LocalStore(str(tmp_path))).query_id == ""
+    (tmp_path / "metadata").write_text('{"id":"b7e1-4"}')
+    assert SparkLog(LocalStore(str(tmp_path))).query_id == "b7e1-4"
+    (tmp_path / "metadata").write_text('{"id')
+    with pytest.raises(StateError, match=r"CHECKPOINT_FILE_DAMAGED.*metadata"):
+        _ = SparkLog(LocalStore(str(tmp_path))).query_id
 
 
 # -- idle batches --------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def overload_bars(alone: Run, together: Mapping[str, Run], goal_seconds: float) 
     return bars
 
 
-def rows_of_report(alone: Run, together: Mapping[str, Run]) -> list[dict[str, Any]]:
+def rows_of_report(alone: Run, together: Mapping[str, Run], goal_seconds: float) -> list[dict[str, Any]]:
     """One line a policy and run, with every batch as raw sample."""
     rows = []
     for setting, run in [("alone", alone), *(("side by side", run) for run in together.values())]:
@@ -51,6 +51,7 @@ def rows_of_report(alone: Run, together: Mapping[str, Run]) -> list[dict[str, An
                 "batch_seconds": median(b.seconds for b in held) if held else None,
                 "latency_p95": p95(held) if held else None,
                 "fraction": median(b.fraction for b in held) if held else None,
+                "budget_used": budget_used(held, goal_seconds),
                 "work_offered": work_offered(held),
                 "pairs_per_second": _output(held),
                 "batches": [asdict(b) for b in run.batches],
@@ -63,6 +64,17 @@ def work_offered(held: list[Batch]) -> float | None:
     """Work offered over work done: pairs in reach over pairs looked at."""
     looked = sum(b.probed_pairs for b in held)
     return sum(b.candidates for b in held) / looked if looked else None
+
+
+def budget_used(held: list[Batch], goal_seconds: float) -> float | None:
+    """The part of the time of batches, less their fixed cost, that was used; fair rivals use the same."""
+    budget = goal_seconds / 2
+    shares = [
+        (batch.seconds - batch.fixed_seconds) / (budget - batch.fixed_seconds)
+        for batch in held
+        if batch.fixed_seconds < budget
+    ]
+    return median(shares) if shares else None
 
 
 def _back_after(run: Run, goal_seconds: float) -> float | None:

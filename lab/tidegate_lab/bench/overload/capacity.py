@@ -6,9 +6,9 @@ capacity. Candidate pairs grow with the square of the rate, which gives the rate
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from math import sqrt
-from pathlib import Path
 from statistics import median
 
 from tidegate_lab.bench.overload.feed import Story
@@ -21,11 +21,20 @@ CALM_SECONDS, RUSH_SECONDS = 5.0, 35.0
 SETTLED_SECONDS = 25.0
 
 
-def rush_rate(times: float, seed: int, temp: Path | None, say: Callable[[str], None]) -> float:
-    """Rows a second of each stream whose join is `times` as much work as fits."""
+def rush_rate(arguments: argparse.Namespace, say: Callable[[str], None]) -> float:
+    """Rows a second of each stream whose join is `--times` as much work as fits."""
     say("measuring what fits …")
-    story = Story(GUESSED_RATE, GUESSED_RATE, CALM_SECONDS, RUSH_SECONDS, seed=seed)
-    run = play(story, ["partial"], "2 seconds", temp, say)["partial"]
+    times = arguments.times
+    story = Story(
+        GUESSED_RATE,
+        GUESSED_RATE,
+        CALM_SECONDS,
+        RUSH_SECONDS,
+        seed=arguments.seed,
+        join=arguments.join,
+        correlated=not arguments.uncorrelated,
+    )
+    run = play(story, ["partial"], "2 seconds", arguments.temp, say)["partial"]
     held = run.rush(SETTLED_SECONDS - CALM_SECONDS)
     fits = median(b.probed_pairs / max(1.0, b.seconds) for b in held)
     rate = sqrt(times * fits / (2 * WINDOW_SECONDS))

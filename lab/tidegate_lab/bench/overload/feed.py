@@ -7,7 +7,7 @@ rows/s  ▲            ┌──────────────────
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from tidegate_lab.workloads.selective_join import Rows, Steps, Workload, draw
+from tidegate_lab.workloads.selective_join import Rows, Steps, Workload, draw, single_values
 
 STREAMS = ("left", "right")
-SCHEMA = "ts timestamp, n long, items array<int>"
+SCHEMA = "ts timestamp, n long, item int, items array<int>"
 #: Event times begin here; what counts is when a file arrives.
 BASE_US = 1_700_000_000_000_000
 TICK_SECONDS = 0.5
@@ -34,6 +34,9 @@ class Story:
     rush_seconds: float
     skew: float = 0.8
     seed: int = 7
+    #: How rows are joined (`run.CONDITIONS`); and whether matches depend on the time between rows.
+    join: str = "overlap"
+    correlated: bool = True
 
     @property
     def rate(self) -> Steps:
@@ -72,7 +75,12 @@ def prepare(story: Story, root: Path) -> Feed:
 
 
 def _workload(story: Story) -> Workload:
-    return Workload(skew=story.skew, seed=story.seed)
+    single = story.join in ("equality", "pairwise")
+    workload = single_values(skew=story.skew, seed=story.seed) if single else Workload()
+    # Without correlation, what is popular stays so for the whole story.
+    period = workload.period_seconds if story.correlated else 1e9
+    shift = workload.shift_seconds if story.correlated else Steps(((1.0, 0.0),))
+    return replace(workload, skew=story.skew, seed=story.seed, period_seconds=period, shift_seconds=shift)
 
 
 def _table(rows: Rows, begin: int, end: int) -> pa.Table:
@@ -82,6 +90,7 @@ def _table(rows: Rows, begin: int, end: int) -> pa.Table:
         {
             "ts": pa.array(BASE_US + rows.times_us[begin:end], pa.timestamp("us", tz="UTC")),
             "n": pa.array(np.arange(begin, end)),
+            "item": pa.array(items.to_numpy()[bounds[:-1] - bounds[0]]),
             "items": pa.ListArray.from_arrays(pa.array((bounds - bounds[0]).astype(np.int32)), items),
         }
     )

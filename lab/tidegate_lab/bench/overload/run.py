@@ -25,6 +25,21 @@ from tidegate_lab.bench.overload.feed import SCHEMA, STREAMS, TICK_SECONDS, Feed
 
 WINDOW_SECONDS = 20
 TRIGGER = "1 second"
+
+
+def _near(left: Any, right: Any) -> Any:
+    """A condition that is a function of the user's, over series of items."""
+    return (left - right).abs() <= 1
+
+
+#: How rows are joined: comparing sets, through an index of their items, single items by a function of the
+#: user's, or by equality.
+CONDITIONS: Mapping[str, Callable[[], Any]] = {
+    "overlap": lambda: tg.overlap("items", at_least=3, index="none"),
+    "indexed": lambda: tg.overlap("items", at_least=3),
+    "pairwise": lambda: tg.pairwise(_near, "item"),
+    "equality": lambda: "item",
+}
 #: Rows still on their way when all files have arrived get so long to come through.
 LAST_ROWS_SECONDS = 6.0
 #: How it goes is said after so many ticks.
@@ -46,6 +61,8 @@ class Batch:
     candidates: int
     probed_pairs: int
     outputs: int
+    #: Seconds of a batch without rows, as the goal estimates them.
+    fixed_seconds: float = 0.0
 
     @property
     def latency_p95(self) -> float:
@@ -86,7 +103,7 @@ def play(
         queries: dict[str, StreamingQuery] = {}
         try:
             for policy in policies:
-                queries[policy] = _start(session, feed, policy, latency)
+                queries[policy] = _start(session, feed, story, policy, latency)
             _let_arrive(queries, arrivals, say)
         finally:
             arrivals.stop()
@@ -99,7 +116,7 @@ def play(
         }
 
 
-def _start(session: SparkSession, feed: Feed, policy: str, latency: str) -> StreamingQuery:
+def _start(session: SparkSession, feed: Feed, story: Story, policy: str, latency: str) -> StreamingQuery:
     left, right = (
         tg.stream(
             session.readStream.schema(SCHEMA).parquet(str(feed.root / stream)),
@@ -111,7 +128,7 @@ def _start(session: SparkSession, feed: Feed, policy: str, latency: str) -> Stre
     )
     joined = left.join(
         right,
-        on=tg.overlap("items", at_least=3, index="none"),
+        on=CONDITIONS[story.join](),
         within=f"{WINDOW_SECONDS} seconds",
         name="pairs",
     )
@@ -182,6 +199,7 @@ def _batches(feed: Feed, moments: list[float], told: list[dict[str, Any]]) -> li
                 candidates=sum(window["in_reach"] for window in shed["windows"]),
                 probed_pairs=sum(window["looked_at"] for window in shed["windows"]),
                 outputs=progress["emitted"]["pairs"],
+                fixed_seconds=(progress["goal"] or {}).get("fixed", 0.0),
             )
         )
     return batches

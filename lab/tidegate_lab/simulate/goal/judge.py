@@ -45,6 +45,12 @@ class Judged:
         return found | asdict(self.verdict)
 
 
+def seeds_in(text: str) -> range:
+    """The seeds `first:beyond`, or one seed."""
+    first, _, beyond = text.partition(":")
+    return range(int(first), int(beyond) if beyond else int(first) + 1)
+
+
 def judge(seed: int, maker: Maker = GoalLoop) -> Judged:
     """Play one scenario."""
     one = scenario(seed)

@@ -34,9 +34,10 @@ class Machine:
     fixed_seconds: float
     #: Standard deviation of the logarithm of a batch's time.
     noise: float = 0.03
-    #: Multiple of a warm batch's time at the start, and seconds until the process is warm.
+    #: Multiple of a warm batch's time at the start, seconds until the process is warm, and when it started.
     cold_times: float = 1.0
     cold_seconds: float = 3.0
+    started: float = 0.0
     #: (moment, seconds).
     pauses: tuple[tuple[float, float], ...] = ()
     #: From a moment on: everything takes so many times as long; and so many seconds are added by a sink.
@@ -45,6 +46,8 @@ class Machine:
     #: The part of the batches whose overhead is longer, and by how many seconds: a commit that merges files,
     #: a collection of garbage.
     hiccups: tuple[float, float] = (0.0, 0.0)
+    #: The part of the work that goes on beside the overhead: shedding it does not shorten a batch.
+    beside: float = 0.0
     cores: int = 4
 
     def coldness(self, now: float) -> float:
@@ -53,7 +56,7 @@ class Machine:
             return 1.0
         # `_WARM` above a warm one after `cold_seconds`.
         falls = np.log((self.cold_times - 1) / _WARM) / self.cold_seconds
-        return float(1 + (self.cold_times - 1) * np.exp(-falls * now))
+        return float(1 + (self.cold_times - 1) * np.exp(-falls * max(0.0, now - self.started)))
 
     def speed(self, now: float) -> float:
         """What times are multiplied by because the machine has become slower or faster."""
@@ -75,6 +78,10 @@ class Machine:
         """Seconds by which the overhead of a batch is longer than usual."""
         share, seconds = self.hiccups
         return seconds * float(np.random.default_rng([self.seed, 103, number]).random() < share)
+
+    def together(self, overhead: float, work: float) -> float:
+        """Seconds of a batch with this overhead and this work."""
+        return overhead + work - min(overhead, self.beside * work)
 
     @property
     def noise_99(self) -> float:

@@ -101,7 +101,8 @@ def lateness(run: Run) -> list[int]:
     for it, and its own time is excess by that share, so that a batch behind a delayed one is judged without
     the delay; but only for `SETTLING` seconds, in which a controller can get over it.
     """
-    machine, latest = run.scenario.machine, run.scenario.latency_seconds
+    scenario = run.scenario
+    machine, latest = scenario.machine, scenario.latency_seconds
     #: Begin and end of excess, and how long it counts.
     excess: list[tuple[float, float, float]] = [
         (at, at + lasts, at + lasts + SETTLING) for at, lasts in machine.pauses
@@ -110,12 +111,15 @@ def lateness(run: Run) -> list[int]:
     for batch in run.batches:
         cold = machine.coldness(batch.begin)
         oldest = batch.begin if batch.oldest is None else batch.oldest
+        if scenario.drains(batch.begin):
+            # Rows that waited at the start are overdue for sure: the batch is judged by its own length.
+            oldest = max(oldest, batch.begin - scenario.interval)
         counts = [one for one in excess if batch.begin < one[2]]
         waited, stood = (
             sum(max(0.0, min(until, end) - max(since, begin)) for begin, end, _ in counts)
             for since, until in ((oldest, batch.begin), (batch.begin, batch.end))
         )
-        running = batch.busy - stood
+        running = batch.end - batch.begin - stood
         own = running * waited / (batch.begin - oldest) if waited else 0.0
         last = max((one[2] for one in counts), default=batch.begin)
         if cold > COLD:
@@ -123,10 +127,11 @@ def lateness(run: Run) -> list[int]:
             last = max(last, batch.end + SETTLING)
         if own:
             excess.append((batch.end - own, batch.end, last))
-        if batch.latency is None or batch.latency <= latest + _ROUNDING:
+        latency = 0.0 if batch.oldest is None else batch.end - oldest
+        if latency <= latest + _ROUNDING:
             found.append(IN_TIME)
         else:
-            found.append(APART if batch.latency - waited - stood - own <= latest + _ROUNDING else LATE)
+            found.append(APART if latency - waited - stood - own <= latest + _ROUNDING else LATE)
     return found
 
 

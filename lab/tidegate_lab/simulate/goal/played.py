@@ -11,7 +11,7 @@ Guarantee: the same scenario and controller give the same run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: When the first batch begins, back to back.
 _FIRST_SECONDS = 0.1
+#: The part of its time until which a batch repairs, and the batches of work after which debt is written off.
+_REPAIRS_UNTIL, _DEBT_MOST = 0.75, 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +59,13 @@ class Batch:
     expected: float
     expected_full: float
     warm_full: float
+    #: Of its time: spent on pairs that earlier batches skipped.
+    repair_seconds: float = 0.0
 
     @property
     def busy(self) -> float:
-        return self.end - self.begin
+        """From its begin to its commit, without repair."""
+        return self.end - self.begin - self.repair_seconds
 
     @property
     def latency(self) -> float | None:
@@ -112,8 +117,9 @@ def play(scenario: Scenario, controller: Controller) -> Run:
     machine, operators = scenario.machine, scenario.operators
     states = {one.name: state_of(one, scenario.rows) for one in operators}
     taken = dict.fromkeys(scenario.rows, 0)
-    begin = max(scenario.trigger_seconds, _FIRST_SECONDS)
+    begin = scenario.starts + max(scenario.trigger_seconds, _FIRST_SECONDS)
     batches: list[Batch] = []
+    debt = 0.0
     while begin < SECONDS:
         shed = controller.plan(begin)
         spans = {
@@ -127,6 +133,8 @@ def play(scenario: Scenario, controller: Controller) -> Run:
             for one in operators
         }
         batch = _timed(scenario, len(batches), begin, spans, shed, did)
+        if scenario.repair:
+            batch, debt = _repairing(scenario, batch, debt)
         batches.append(batch)
         taken = {name: end for name, (_, end) in spans.items()}
         there = _cell(begin)
@@ -162,20 +170,30 @@ def _timed(
     parts = np.array([scale * did[one.name].seconds for scale, one in zip(scales, operators, strict=True)])
     full = sum(scale * did[one.name].full_seconds for scale, one in zip(scales, operators, strict=True))
     noisy: NDArray[np.float64] = cold * common * own * parts
-    work = cold * common * overhead + machine.hiccup(number) + float(noisy.sum())
+    measured = cold * common * overhead + machine.hiccup(number)
+    work = float(parts.sum())
     return Batch(
         number,
         begin,
-        machine.end(begin, work),
+        machine.end(begin, machine.together(measured, float(noisy.sum()))),
         _oldest(scenario, spans),
         spans,
         shed,
         did,
         {one.name: float(seconds) for one, seconds in zip(operators, noisy, strict=True)},
-        cold * (overhead + float(parts.sum())),
-        cold * (overhead + full),
-        overhead + full,
+        cold * machine.together(overhead, work),
+        cold * machine.together(overhead, full),
+        machine.together(overhead, full),
     )
+
+
+def _repairing(scenario: Scenario, batch: Batch, debt: float) -> tuple[Batch, float]:
+    """The batch with what it repairs of the debt before it; and the debt after it, in seconds of work."""
+    spare = max(0.0, _REPAIRS_UNTIL * scenario.batch_seconds - batch.busy)
+    repaired = min(spare, debt)
+    skipped = sum(one.full_seconds - one.seconds for one in batch.did.values() if one.candidates is not None)
+    debt = min(_DEBT_MOST * scenario.batch_seconds, debt - repaired + max(0.0, skipped))
+    return replace(batch, end=batch.end + repaired, repair_seconds=repaired), debt
 
 
 def _uneven(operator: object, now: float, cores: int) -> float:

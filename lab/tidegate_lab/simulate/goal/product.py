@@ -10,7 +10,7 @@ Guarantee: the controller sees counts and times as tasks report them, never true
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -86,16 +86,18 @@ _ROW_BYTES, _SAMPLES_MOST = 40, 400
 class GoalLoop:
     """The goal loop around one scenario."""
 
-    def __init__(self, scenario: Scenario, kinds: tuple[str, ...] | None = None) -> None:
-        """`kinds`: of operators that may shed; None: all."""
+    def __init__(
+        self, scenario: Scenario, change: Callable[[KeepSettings], KeepSettings] | None = None
+    ) -> None:
+        """`change`: what is done to the settings that the driver would make."""
         self._scenario = scenario
-        allowed = [one for one in scenario.operators if kinds is None or one.kind in kinds]
         self._joins = {one.name: one for one in scenario.operators if isinstance(one, SimulatedJoin)}
         self._traits = {
             name: OperatorTraits(name, one.streams, one.within, (False, False), (False, False))
             for name, one in self._joins.items()
         }
-        self.settings: KeepSettings = _settings(scenario, allowed)
+        settings = _settings(scenario)
+        self.settings: KeepSettings = settings if change is None else change(settings)
         names = tuple(one.name for one in scenario.operators)
         first = planning.first_manifest({}, sorted(scenario.rows), {}, EPOCH_US)
         self.manifest = replace(first, settled_us=dict.fromkeys(names, first.clocks["a"].watermark_us))
@@ -340,22 +342,24 @@ class GoalLoop:
         return _us(end * GRAIN) - 1 if self._scenario.rows[name][end] else self.manifest.clocks[name].seen_us
 
 
-def _settings(scenario: Scenario, allowed: list[Simulated]) -> KeepSettings:
+def _settings(scenario: Scenario) -> KeepSettings:
     """As the driver makes them of a goal, a flow and a trigger."""
     network, shed = _network(scenario), ShedSettings()
     seconds = scenario.batch_seconds, scenario.trigger_seconds
-    joins = tuple(one.name for one in allowed if isinstance(one, SimulatedJoin))
+    joins = tuple(one.name for one in scenario.operators if isinstance(one, SimulatedJoin))
     goal = GoalSettings(
         scenario.batch_seconds,
         scenario.latency_seconds,
         {_output(name): weight for name, weight in scenario.weights.items()},
         trigger_seconds=scenario.trigger_seconds,
-        freshest=frozenset(joins),
+        freshest=frozenset() if scenario.repair else frozenset(joins),
     )
     matches = {
-        one.name: draw_queries(workload_of(one.seed)) for one in allowed if isinstance(one, SimulatedMatch)
+        one.name: draw_queries(workload_of(one.seed))
+        for one in scenario.operators
+        if isinstance(one, SimulatedMatch)
     }
-    windows = any(isinstance(one, SimulatedWindow) for one in allowed)
+    windows = any(isinstance(one, SimulatedWindow) for one in scenario.operators)
     cores = scenario.machine.cores
     return KeepSettings(
         goal,

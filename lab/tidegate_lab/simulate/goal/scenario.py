@@ -45,6 +45,9 @@ SETTLING = 10.0
 DISTURBANCES = ("none", "cold", "noise", "pauses", "slower", "faster", "state", "sink", "uneven")
 #: What sources say: nothing can be limited, rows that wait are known, or they are not.
 UNLIMITED, SAYS_WAITING, SILENT = "unlimited", "says what waits", "limited"
+#: Kinds of rates that are calm for a while, so that a backlog can be drained; and for how many times its
+#: length a backlog may hold up later rows.
+_CALM_AT_FIRST, _DRAINS = ("step", "burst", "ramp"), 3.0
 #: Points of the space of a match.
 _POINTS = 1500
 #: The part of its time that a batch may need at the deepest levels, one time in a hundred; the least highest
@@ -77,6 +80,10 @@ class Scenario:
     trigger_seconds: float
     latency_seconds: float
     sources: Sources = Sources()
+    #: When the query starts: rows that came before wait at their sources.
+    starts: float = 0.0
+    #: Skipped pairs are repaired in spare time, so no row may be dropped as stale.
+    repair: bool = False
 
     @cached_property
     def batch_seconds(self) -> float:
@@ -91,16 +98,20 @@ class Scenario:
     def steps(self) -> tuple[float, ...]:
         """Moments after which nobody judges for a while."""
         own = [one.skewed_from for one in self.operators if isinstance(one, SimulatedJoin)]
-        return (0.0, *self.rate.steps, *self.machine.jumps, *(at for at in own if np.isfinite(at)))
+        return (self.starts, *self.rate.steps, *self.machine.jumps, *(at for at in own if np.isfinite(at)))
+
+    def drains(self, at: float) -> bool:
+        """Whether rows that waited at the start may still hold up later ones."""
+        return self.starts > 0 and at < self.starts + SETTLING + _DRAINS * self.starts
 
     def judged(self, at: float) -> bool:
-        return all(not step <= at < step + SETTLING for step in self.steps)
+        return at >= self.starts and all(not step <= at < step + SETTLING for step in self.steps)
 
     @cached_property
     def _judged_until(self) -> NDArray[np.float64]:
         """Judged seconds up to the end of each cell of the clock."""
         cells = np.arange(CELLS) * GRAIN
-        judged = np.ones(CELLS, np.bool_)
+        judged = cells >= self.starts - 1e-9
         for step in self.steps:
             judged &= (cells < step - 1e-9) | (cells >= step + SETTLING - 1e-9)
         return np.append(0.0, np.cumsum(judged) * GRAIN)
@@ -155,7 +166,29 @@ def _drawn(seed: int, attempt: int) -> Scenario | None:
         return None
     rate = replace(rate, tenths=np.minimum(rate.tenths, most))
     rows = {name: cumulative(rate, ROWS * part, jitter, random) for name, part in streams.items()}
-    return Scenario(seed, rate, disturbance, rows, operators, machine, weights, trigger, latency, sources)
+    starts, repair = _history(seed, rate, sources)
+    return Scenario(
+        seed,
+        rate,
+        disturbance,
+        rows,
+        operators,
+        replace(machine, started=starts),
+        weights,
+        trigger,
+        latency,
+        sources,
+        starts,
+        repair,
+    )
+
+
+def _history(seed: int, rate: RateShape, sources: Sources) -> tuple[float, bool]:
+    """When the query starts, and whether it repairs: one scenario in four each, where that is possible."""
+    random = np.random.default_rng([seed, 11])
+    starts, repair = float(np.rint(random.uniform(6, 12))), bool(random.random() < 0.25)
+    waits = random.random() < 0.5 and sources.kind != UNLIMITED and rate.kind in _CALM_AT_FIRST
+    return (starts if waits else 0.0), repair
 
 
 def _rate_most(

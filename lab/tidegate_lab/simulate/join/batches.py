@@ -13,11 +13,11 @@ Guarantee: the same settings and seed give the same batches.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.control.actuators.paper_rate import RateRule, batch_load
+from tidegate.control.actuators.paper_rate import BatchLoad, RateRule
 from tidegate_lab.simulate.join.rate_model import PeriodLoad
 from tidegate_lab.workloads.selective_join import Steps
 
@@ -74,9 +74,11 @@ def run_batches(run: Batches, rule: RateRule) -> list[Batch]:
         done.append(batch)
         following = begin + max(batch.seconds, run.trigger_seconds)
         expected = rows / (begin - before) * (following - begin)
+        load = BatchLoad.of(round(rows), batch.seconds, run.trigger_seconds)
         rule.adapt(
             PeriodLoad(
-                **asdict(batch_load(round(rows), batch.seconds, run.trigger_seconds)),
+                offered=load.taken,
+                fetched=load.fitted,
                 seconds=run.trigger_seconds,
                 busy_seconds=batch.seconds,
                 rows=round(rows),

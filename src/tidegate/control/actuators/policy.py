@@ -5,7 +5,7 @@ Paper: selective join, related work and experiments (baselines), partial process
 Every policy returns a `Decision`, so all run through the same code:
 
     random drop         rows are dropped before the join, the rest is joined fully        keep_share < 1
-    window reduction    stored rows are dropped before their window ends                  reach < 1
+    window reduction    rows probe the newest part, and what lies beyond it is dropped    reach < 1
     partial processing  every row is stored; it probes the newest part of the window      fraction < 1
     selective           … it probes the most productive parts (`adaptive.py`,             fraction, order
                         `selective.py`)
@@ -97,6 +97,21 @@ class Telemetry:
     chosen: tuple[AgeCounts, AgeCounts]
     #: Expected cost of each basic window, if known; None: proportional to its length.
     work: Work | None = None
+    #: Nothing was skipped, so that all rows were processed fully.
+    whole: bool = False
+    #: How long that took, from batch to batch.
+    seconds: float = 0.0
+
+    @property
+    def processed_fully(self) -> tuple[AgeCounts, AgeCounts]:
+        """Per window: counts of all rows that probed everything."""
+        if not self.whole:
+            return self.full
+        left, right = (
+            AgeCounts(full.matches + other.matches, full.comparisons + other.comparisons)
+            for full, other in zip(self.full, self.chosen, strict=True)
+        )
+        return left, right
 
 
 class Policy(Protocol):

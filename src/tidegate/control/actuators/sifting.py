@@ -24,7 +24,7 @@ import numpy as np
 
 from tidegate.api.goal import Shed
 from tidegate.control.actuators.join_policies import rate_rule
-from tidegate.control.actuators.paper_rate import batch_load, expected_rows
+from tidegate.control.actuators.paper_rate import BatchLoad, expected_rows
 from tidegate.control.actuators.sifter_choice import ChoiceSettings, Seen, choose
 from tidegate.model.codec import from_plain, to_plain
 from tidegate.model.json_values import Snapshot
@@ -70,6 +70,8 @@ class Offered:
     cold: bool = False
     #: By match whose rows are dropped at the sources: what they counted under the sifter of the plan so far.
     at_sources: Mapping[str, Counters] = field(default_factory=dict)
+    #: Rows that limits of ours keep waiting at their sources.
+    waiting: float = 0.0
 
 
 def decide(settings: SiftSettings, manifest: Manifest) -> Snapshot:
@@ -101,7 +103,7 @@ def learn(
     interval = max(settings.trigger_seconds, offered.busy_seconds)
     next_rows = expected_rows(rows, known.get("began_us"), plan.now_us, interval)
     if rows and not offered.cold and not levels.keys() & settings.matches.keys():
-        rule.adapt(batch_load(rows, offered.busy_seconds, settings.batch_seconds))
+        rule.add(BatchLoad.of(rows, offered.busy_seconds, settings.batch_seconds, offered.waiting, interval))
     matches = {}
     for name, queries in settings.matches.items():
         mine = [report for report in reports if report.operator == name]

@@ -12,18 +12,21 @@ and decides windows of which no row has been seen yet, up to a little beyond the
                                                  └─▶ arrows: which times do not pass between two operators
 
 Guarantee: pure functions of what is in the manifest and of the levels. Decisions are in the plan, and a
-decided window is never decided again, so a replay, a late row, every group and every later run see the same
-ones (`window/drop/dropped_windows.py`). While all levels are 0 no further window is dropped. Outputs are shut
-off only after `SHUT_AFTER_BATCHES` batches in a row in which no p would have been enough; others that show
-the same windows keep theirs.
+decided window is never decided again, so a replay, a late row and every later run see the same ones
+(`window/drop/dropped_windows.py`); so does every group, or every group of a cohort where windows are dropped
+by groups. While all levels are 0 no further window is dropped. Outputs are shut off only after
+`SHUT_AFTER_BATCHES` batches in a row in which no p would have been enough; others that show the same windows
+keep theirs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from tidegate.api.goal import Shed
 from tidegate.model.json_values import Snapshot
@@ -31,14 +34,16 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop import dropped_windows
+from tidegate.window.drop.cohorts import as_missing
 from tidegate.window.drop.drop_cost import dropped_rows
 from tidegate.window.drop.dropped_windows import DecidedWindows, DroppedWindows, closed_before
+from tidegate.window.drop.group_drop import COHORTS, GroupDrop
 from tidegate.window.drop.intervals import NOTHING, Intervals, between, union
 from tidegate.window.drop.kept_arrows import Arrow, kept_for
 from tidegate.window.drop.lacking import closed_over, starts_in
 from tidegate.window.drop.network import DropOutputNode, DropSourceNode, Network
 from tidegate.window.drop.placement import DropPlacement, place
-from tidegate.window.drop.window_drop import DropState, WindowDrop, share_max
+from tidegate.window.drop.window_drop import WindowDrop, share_max
 from tidegate.window.spec import WindowSpec
 
 #: Key in the manifest's control state.
@@ -121,7 +126,7 @@ def decide(settings: DropSettings, manifest: Manifest) -> Snapshot:
     nothing was ever decided.
     """
     network, said = settings.network, manifest.control.get(CONTROL, {})
-    known = DroppedWindows.from_json(manifest.control.get(dropped_windows.CONTROL, {}))
+    known = _known(settings, manifest)
     if settings.shed is None and not known.anything:
         return {}
     known = known.still_open(network, manifest.settled_us)
@@ -132,16 +137,21 @@ def decide(settings: DropSettings, manifest: Manifest) -> Snapshot:
         decided = _decided(settings, name, manifest, known, p, ahead_us, bool(off))
         if decided is None:
             continue
-        since_us, state = decided
+        since_us, more = decided
         for one in settings.operators(drop):
             before = known.windows[one].dropped if one in known.windows else NOTHING
-            windows[one] = DecidedWindows(state.until_us, union([before, state.dropped]), state.drop_debt)
+            windows[one] = replace(more, dropped=union([before, more.dropped]))
         for output in off:
-            shut[output] = union([shut.get(output, NOTHING), between(since_us, state.until_us)])
+            shut[output] = union([shut.get(output, NOTHING), between(since_us, more.until_us)])
         drops[name] = {"p": p, "shut": off}
     found = replace(known, windows=windows, shut=shut)
     found = replace(found, gaps=_gaps(settings, found))
-    return {"drops": drops, **found.to_json()} if drops or found.anything else {}
+    return {"drops": drops, **found.to_json(network)} if drops or found.anything else {}
+
+
+def _known(settings: DropSettings, manifest: Manifest) -> DroppedWindows:
+    raw = manifest.control.get(dropped_windows.CONTROL, {})
+    return DroppedWindows.from_json(raw, settings.network)
 
 
 def _decided(
@@ -152,7 +162,7 @@ def _decided(
     p: float,
     ahead_us: int,
     shuts: bool,
-) -> tuple[int, DropState] | None:
+) -> tuple[int, DecidedWindows] | None:
     """From when on the next windows of a drop are decided, and how; none that any operator has decided."""
     drop, newest = settings.drops[name], _newest(settings, name, manifest)
     mine = [known.windows[one] for one in settings.operators(drop) if one in known.windows]
@@ -160,15 +170,40 @@ def _decided(
         return None
     until_us = max((one.until_us for one in mine), default=newest + 1)
     last = [one for one in mine if one.until_us == until_us]
-    gap_us = max((one.gap_us for one in last), default=0)
-    debt = max((one.drop_debt for one in last), default=0)
-    coins = settings.coins(drop)
     # Windows written before they were decided are not dropped any more.
     closed_us = min(
         closed_before(settings.network, one, manifest.settled_us) for one in settings.operators(drop)
     )
+    if drop.groups is not None:
+        # A window is decided when its first rows may come, with the latest p: it holds for all of them.
+        up_to_us = newest + (ahead_us or drop.slide_us)
+        return _decided_by_groups(settings, drop, last, max(until_us, closed_us), up_to_us, p)
+    gap_us = max((one.gap_us for one in last), default=0)
+    debt = max((one.drop_debt for one in last), default=0)
+    coins = settings.coins(drop)
     state = coins.decide(coins.begin(until_us, gap_us, debt), closed_us - 1, 0.0)
-    return state.until_us, coins.decide(state, newest + ahead_us + drop.slide_us, p)
+    found = coins.decide(state, newest + ahead_us + drop.slide_us, p)
+    return state.until_us, DecidedWindows(found.until_us, found.dropped, found.drop_debt)
+
+
+def _decided_by_groups(
+    settings: DropSettings,
+    drop: DropPlacement,
+    last: Sequence[DecidedWindows],
+    from_us: int,
+    up_to_us: int,
+    p: float,
+) -> tuple[int, DecidedWindows]:
+    """The windows of every cohort between two times; `last`: the decisions before them."""
+    cohorts, coins = settings.network.cohorts, settings.coins(drop)
+    assert cohorts is not None, "the network has windows of groups"
+    gaps_us = [cohorts.lengths_before(one.dropped, from_us) for one in last]
+    longest_us = np.max([np.zeros(COHORTS, np.int64), *gaps_us], axis=0)
+    found = GroupDrop(coins).decide(from_us, longest_us, cohorts.within(up_to_us), p)
+    numbers, *runs = found.runs()
+    low, high = (one * drop.slide_us + drop.offset_us for one in runs)
+    begin_us, until_us = (one * drop.slide_us + drop.offset_us for one in (found.begin, found.end))
+    return begin_us, DecidedWindows(until_us, cohorts.joined(numbers, low, high))
 
 
 def _gaps(settings: DropSettings, found: DroppedWindows) -> dict[Arrow, Intervals]:
@@ -177,7 +212,9 @@ def _gaps(settings: DropSettings, found: DroppedWindows) -> dict[Arrow, Interval
     for drop in settings.drops.values() if settings.shed is not None else ():
         dropped = {output: found.chosen(network, output) for output in drop.outputs}
         for arrow, kept in kept_for(network, drop, dropped).items():
-            gaps[arrow] = union([gaps.get(arrow, NOTHING), kept.between()])
+            gap, cohorts = kept.between(), network.cohorts_on(*arrow)
+            mine = as_missing(gap, None, cohorts) if drop.groups is None and gap.low.size else gap
+            gaps[arrow] = union([gaps.get(arrow, NOTHING), mine])
     outputs = {output.name for output in network.outputs}
     return {arrow: gap for arrow, gap in closed_over(network, gaps).items() if arrow[1] not in outputs}
 
@@ -189,7 +226,8 @@ def remembered(plan: Plan) -> Snapshot:
 
 def arrows(settings: DropSettings, plan: Plan) -> dict[Arrow, Intervals]:
     """Per arrow with fewer rows under this plan: the times that do not pass."""
-    return DroppedWindows.from_json(plan.shed.dropping).on_arrows(settings.network)
+    network = settings.network
+    return DroppedWindows.from_json(plan.shed.dropping, network).on_arrows(network)
 
 
 def missing(
@@ -198,26 +236,48 @@ def missing(
     """Per output: the windows that closed with this batch and were dropped, as runs of starts.
 
     A run is its first start, its last, and the step between starts. Whether any row fell into them is
-    unknown.
+    unknown. By groups: the windows that some groups lack.
     """
+    found, network = {}, settings.network
+    for output, gone in _gone(settings, plan, before, after).items():
+        spec, cohorts = network.result_spec(output), network.cohorts_of(output)
+        assert spec is not None
+        first, beyond = starts_in(spec, gone if cohorts is None else cohorts.any(gone))
+        starts, ends = spec.start(first).tolist(), spec.start(beyond - 1).tolist()
+        found[output] = [(a, b, spec.slide_us) for a, b in zip(starts, ends, strict=True)]
+    return found
+
+
+def missing_count(settings: DropSettings, plan: Plan, before: Manifest, after: Manifest) -> dict[str, int]:
+    """Per output: how many windows are missing; by groups, each counts for every cohort that lacks it."""
     found = {}
-    network, gaps = settings.network, arrows(settings, plan)
+    for output, gone in _gone(settings, plan, before, after).items():
+        spec = settings.network.result_spec(output)
+        assert spec is not None
+        first, beyond = starts_in(spec, gone)
+        found[output] = int((beyond - first).sum())
+    return found
+
+
+def _gone(settings: DropSettings, plan: Plan, before: Manifest, after: Manifest) -> dict[str, Intervals]:
+    """Per output that lacks windows of this batch: the times in which they start."""
+    found, network, gaps = {}, settings.network, arrows(settings, plan)
     for output, spec in _windows_shown(settings, gaps).items():
         operator = network.shown_by(output).name
-        closed = (closed_before(network, operator, one.settled_us) for one in (before, after))
+        closed = [closed_before(network, operator, one.settled_us) for one in (before, after)]
         (parent,) = network.by_name[output].parents
-        gone = gaps.get((parent, output), NOTHING).overlap(*closed)
-        first, beyond = starts_in(spec, gone)
-        if first.size:
-            starts, ends = spec.start(first).tolist(), spec.start(beyond - 1).tolist()
-            found[output] = [(a, b, spec.slide_us) for a, b in zip(starts, ends, strict=True)]
+        times, cohorts = gaps.get((parent, output), NOTHING), network.cohorts_of(output)
+        gone = times.overlap(*closed) if cohorts is None else cohorts.overlap(times, *closed)
+        if starts_in(spec, gone)[0].size:
+            found[output] = gone
     return found
 
 
 def closed_windows(settings: DropSettings, plan: Plan, before: Manifest, after: Manifest) -> dict[str, int]:
     """Per output of windows that may be dropped: how many closed with this batch, dropped or not.
 
-    Absent while time has not begun, because windows before the first row are not counted.
+    By groups, each counts for every cohort. Absent while time has not begun, because windows before the first
+    row are not counted.
     """
     found, network = {}, settings.network
     for output, spec in _windows_shown(settings, arrows(settings, plan)).items():
@@ -226,19 +286,24 @@ def closed_windows(settings: DropSettings, plan: Plan, before: Manifest, after: 
             first, beyond = (
                 closed_before(network, operator, manifest.settled_us) for manifest in (before, after)
             )
-            found[output] = (beyond - first) // spec.slide_us
+            parts = 1 if network.cohorts_of(output) is None else COHORTS
+            found[output] = parts * ((beyond - first) // spec.slide_us)
     return found
 
 
 def lacking(settings: DropSettings, manifest: Manifest) -> dict[str, int]:
     """Outputs that lack results although the settings of this run drop none: up to which time."""
-    known = DroppedWindows.from_json(manifest.control.get(dropped_windows.CONTROL, {}))
-    gaps = known.still_open(settings.network, manifest.settled_us).on_arrows(settings.network)
+    gaps = (
+        _known(settings, manifest)
+        .still_open(settings.network, manifest.settled_us)
+        .on_arrows(settings.network)
+    )
     drops = settings.drops.values() if settings.shed is not None else ()
     allowed = {output for drop in drops for output in drop.outputs}
     return {
-        child: int(gap.high[-1])
-        for (_, child), gap in gaps.items()
+        child: int((gap if cohorts is None else cohorts.any(gap)).high[-1])
+        for (parent, child), gap in gaps.items()
+        for cohorts in (settings.network.cohorts_on(parent, child),)
         if isinstance(settings.network.by_name[child], DropOutputNode) and child not in allowed
     }
 

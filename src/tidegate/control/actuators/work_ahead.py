@@ -44,7 +44,8 @@ def work_ahead(
 ) -> Work:
     """Stored rows that a new row will probe, per window and age, from manifests and reports."""
     mine = [report for report in reports if report.operator == name]
-    left, right = rows_ahead(shape, before, after, name, growth, sum(one.rows.offered[RIGHT] for one in mine))
+    entered = sum(one.rows.offered[RIGHT] - one.rows.dropped[RIGHT] for one in mine)
+    left, right = rows_ahead(shape, before, after, name, growth, entered)
     parts = _met(shape, before, after, name, mine)
     return parts[LEFT] * left, parts[RIGHT] * right
 

@@ -91,8 +91,10 @@ class Remembered:
 
 
 def strategy_of(balance: Balance) -> Strategy:
-    """The strategy by its name, with the user's parameters."""
+    """The strategy by its name, with the user's parameters, or the user's own."""
     chosen = balance.named
+    if isinstance(chosen, Strategy):
+        return chosen
     if isinstance(chosen, FastJoin):
         return FastJoinStrategy(theta=chosen.threshold, chooser=chosen.search)
     if isinstance(chosen, LsStream):

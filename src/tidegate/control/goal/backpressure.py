@@ -104,6 +104,11 @@ class Backpressure:
         """Rows of the last batch."""
         return sum(stream.rows for stream in self.streams.values())
 
+    def held(self, taken: Mapping[str, TakenRows]) -> float:
+        """Rows that wait because of our limits, not of the user's. Call it after `observe`."""
+        ours = [name for name, one in taken.items() if one.most is None or (one.limit or one.most) < one.most]
+        return sum(self.streams[name].waiting for name in ours)
+
     def observe(self, taken: Mapping[str, TakenRows], tuning: ControlTuning = TUNING) -> float:
         """Learn from a batch; returns the rows that arrived since the batch before, taken or not."""
         # The backlog that the first batch finds has built up for an unknown time.

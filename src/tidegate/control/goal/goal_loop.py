@@ -77,7 +77,8 @@ def learn(
         learnt[stale_rows.CONTROL] = stale_rows.learn(
             before, plan, ran.reports, after, operators, settings.freshest, decided.keep_share
         )
-    return learnt | _mechanisms(step, decided.levels, forecasts.works)
+    waiting = sources.held(ran.taken)
+    return learnt | _mechanisms(step, decided.levels, forecasts.works, waiting)
 
 
 def limits(manifest: Manifest) -> dict[str, int]:
@@ -144,8 +145,10 @@ def _seen(step: Step, efforts: Mapping[str, Effort], coming: Coming) -> BatchSee
     )
 
 
-def _mechanisms(step: Step, levels: Mapping[str, float], works: Mapping[str, Work]) -> Snapshot:
-    """What every mechanism makes of its level."""
+def _mechanisms(
+    step: Step, levels: Mapping[str, float], works: Mapping[str, Work], waiting: float
+) -> Snapshot:
+    """What every mechanism makes of its level; `waiting`: rows that limits of ours keep at their sources."""
     settings, before, plan, ran, after = step.settings, step.before, step.plan, step.ran, step.after
     learnt: Snapshot = {}
     busy, cold = ran.busy_seconds, ran.cold
@@ -159,10 +162,10 @@ def _mechanisms(step: Step, levels: Mapping[str, float], works: Mapping[str, Wor
             after,
             step.operators,
             time,
-            join_shedding.FromGoal(ran.worth, levels, works),
+            join_shedding.FromGoal(ran.worth, levels, works, waiting),
         )
     if settings.sifting is not None:
-        offered = sifting.Offered(ran.entered, busy, cold, ran.at_sources)
+        offered = sifting.Offered(ran.entered, busy, cold, ran.at_sources, waiting)
         learnt[sifting.CONTROL] = sifting.learn(settings.sifting, before, plan, ran.matched, offered, levels)
     if settings.dropping is not None:
         learnt[window_dropping.CONTROL] = window_dropping.learn(

@@ -21,7 +21,7 @@ from tidegate.control.actuators.join_policies import JoinShape
 from tidegate.control.actuators.join_shedding import (
     OverloadSettings,
     comparisons_of,
-    kept_part,
+    full_work,
     known_of,
     offered_to,
     values_by_age,
@@ -85,13 +85,15 @@ def foreseen(
     growth: float,
 ) -> dict[str, Foreseen]:
     """By join that may skip work: the next batch without shedding."""
-    found, drops_rows = {}, isinstance(settings.shed.policy, RandomDrop)
+    found = {}
     for name in settings.joins:
+        shed = settings.shed_of(name)
+        drops_rows = isinstance(shed.policy, RandomDrop)
         shape = JoinShape(operators[name])
         rows = [offered_to(reports, name, side) for side in (LEFT, RIGHT)]
-        both = work_ahead(shape, before, after, name, growth, reports)
-        left = kept_part(settings.shed, plan, name)
-        work = np.concatenate([growth * rows[1 - side] * both[side] / left for side in (LEFT, RIGHT)])
+        ahead = work_ahead(shape, before, after, name, growth, reports)
+        both = full_work(shed, plan, before, after, reports, shape, name, ahead)
+        work = np.concatenate([growth * rows[1 - side] * both[side] for side in (LEFT, RIGHT)])
         known = (known_of(settings, before, "policies") or {}).get(name)
         by_age = values_by_age(known)
         values = None if by_age is None else np.concatenate(by_age)

@@ -27,7 +27,7 @@ _EACH = "*"
 #: or as a text.
 _CONTROL = (
     *(("balance",), ("scale",), ("receipts",), ("sources",), ("sources_dropped",)),
-    *(("policies",), ("work",), ("bends",), ("forget_us",)),
+    *(("policies",), ("work",), ("bends",), ("forget_us",), ("kept",)),
     *(("estimates", "rows"), ("estimates", "shares"), ("estimates", "left_out")),
     *(("adding_up", "ratio"), ("adding_up", "by_row")),
     *(("sift", "matches", _EACH, "sifter", "name"), ("sift", "matches"), ("freshest", "streams")),
@@ -46,6 +46,7 @@ _SHUT: tuple[tuple[str, ...], ...] = (("shut",), ("drops",), ("drops", _EACH, "s
 _FLOW = (
     *(("streams",), ("operators", _EACH, "stream"), ("operators", _EACH, "left", "stream")),
     *(("operators", _EACH, "right", "stream"), ("operators",), ("names", "streams"), ("names", "operators")),
+    ("steps",),
 )
 #: An output in the window drop network, outputs that drop windows together, and the level of such a drop.
 _OUTPUT, _AND, _LEVEL = "output ", " + output ", "windows of "

@@ -14,6 +14,11 @@ delete-a-group jackknife). Leaving out part of the rows explains (1 − share of
 of a basic window the rest. U cannot be negative and is skewed where matches are few: the interval is
 symmetric on the scale of its logarithm, with Student's quantile.
 
+Where random drop lets only some rows of both sides into the join, both shares are known, by basic window
+(`join/selective/kept_rows.py`): a pair is found if both of its rows were kept, and counts for 1 / (share of
+the new rows · share of the stored ones). Pairs of one key are lost together, so the variance is that between
+partitions of keys; it is an upper bound, because partitions differ for other reasons, too.
+
 Guarantee: recall = found / true, always within [found / (found + pairs never probed), 1]. Intervals cover the
 truth in 94 to 96 of 100 runs (`lab/tests/simulate/test_recall.py`). Without a sample there is no estimate.
 Estimates of several batches or windows add up (`pooled`): their samples are drawn independently.
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
 
 #: If a sample found nothing, up to this many matches are possible at a probability of 2.5 %.
 _UNSEEN_MAX = -log(0.025)
+#: Below this chance of being found a pair says nothing about others.
+_CHANCE_MIN = 1e-9
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,34 @@ def recall_of(skipping: Skipping, reported: Sequence[Sequence[ProbeCounts]]) -> 
         windows.append(estimated)
     (left, by_age_left), (right, by_age_right) = windows
     return Recall(pooled((left, right)), (by_age_left, by_age_right))
+
+
+def recall_of_drop(
+    new: tuple[float, float],
+    stored: tuple[NDArray[np.float64], NDArray[np.float64]],
+    reported: Sequence[Sequence[ProbeCounts]],
+    by_partition: Sequence[float],
+) -> Estimate | None:
+    """The recall of a join whose rows were dropped at random; None if it found nothing.
+
+    `new`: the share of this batch's rows that was kept, by side; `stored`: of the stored rows, by window and
+    age; `by_partition`: matches of each partition of keys.
+    """
+    found = true = candidates = 0.0
+    for window, shares in enumerate(stored):
+        counts = _Counts([probes[window] for probes in reported], shares.size)
+        chances = np.maximum(new[1 - window] * shares, _CHANCE_MIN)
+        found += float(counts.found.sum())
+        true += float((counts.found / chances).sum())
+        candidates += float((counts.candidates / chances).sum())
+    if not found:
+        return None
+    matches = np.array(by_partition, np.float64)
+    groups = matches.size
+    between = groups * float(matches.var(ddof=1)) if groups > 1 else found**2
+    # Of pairs that were all found, none could have been missed.
+    variance = (1 - found / true) * max(between, found) * (true / found) ** 2
+    return Estimate(found, 0.0, true, variance, max(1.0, groups - 1.0), max(0.0, candidates - found))
 
 
 class _Counts:

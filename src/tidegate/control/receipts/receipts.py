@@ -39,8 +39,10 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.control.receipts.completeness import SKIPPED_PAIRS, Losses, losses_of
+from tidegate.control.actuators.join_shedding import kept_by_age, kept_rows
+from tidegate.control.receipts.completeness import EARLIER, SKIPPED_PAIRS, Losses, losses_of
 from tidegate.control.receipts.ledger import (
+    RANDOM_DROP,
     REASONS,
     SAMPLING,
     WINDOW_DROP,
@@ -51,7 +53,7 @@ from tidegate.control.receipts.ledger import (
     lines_of,
     of_stream,
 )
-from tidegate.control.receipts.recall import Estimate, Recall, found_shares, recall_of
+from tidegate.control.receipts.recall import Estimate, Recall, found_shares, recall_of, recall_of_drop
 from tidegate.control.receipts.warnings import BatchWarning
 from tidegate.errors import explain
 from tidegate.join.selective.reach import ages_of
@@ -63,11 +65,13 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.progress import STALE_ROWS_DROPPED, LatencyProgress
 from tidegate.model.reports import MatchReport, TaskReport
-from tidegate.model.times import SIDES, utc_text
+from tidegate.model.times import LEFT, RIGHT, SIDES, utc_text
+from tidegate.window.lifetime import Lifetime, RowsLifetime
 
 EXACT, SUBSET, ESTIMATED = "EXACT", "SUBSET", "ESTIMATED"
 STREAM, OUTPUT = "stream", "output"
-#: Work was skipped and no row explored: policies that never explore, or a batch of a few rows.
+#: Work was skipped and no row explored: policies that never explore, or a batch of a few rows. (Random drop
+#: needs none: its shares are known.)
 NO_SAMPLE = "no_sample"
 
 #: Runs of missing windows: start of the first and the last one, and how far apart they begin; microseconds.
@@ -95,6 +99,8 @@ class BatchOutcome:
     latency: LatencyProgress | None = None
     #: About outputs: windows that they lack.
     warnings: Sequence[BatchWarning] = ()
+    #: By output that lacks windows: how many. Dropped by groups, each counts for every cohort that lacks it.
+    missing_count: Mapping[str, int] = field(default_factory=dict)
 
 
 def receipt_of(ways: Lineage, outcome: BatchOutcome) -> tuple[Row, dict[str, int]]:
@@ -179,7 +185,7 @@ def _output(
         "rows_written": _written(outlet, line, outcome),
         "loss_reasons": sorted(why),
         "missing_windows": [list(run) for run in missing],
-        "windows_missing": sum((last - first) // slide + 1 for first, last, slide in missing),
+        "windows_missing": outcome.missing_count.get(outlet.name, 0),
         "windows_closed": outcome.closed.get(outlet.name),
         **_about(outlet, outcome),
         **_debts(outlet.source, outcome),
@@ -242,7 +248,11 @@ def _found(name: str, ways: Lineage, outcome: BatchOutcome, losses: Losses) -> R
         pairs = float(sum(report.work.matches for report in mine))
         known = {"estimate": to_plain(Estimate(pairs, pairs))} if name in ways.pairing else {}
         return {"recall": 1.0, "recall_low": 1.0, "recall_high": 1.0, **known}
-    if losses.why[name] != {SKIPPED_PAIRS} or name not in ways.pairing:
+    if name not in ways.pairing:
+        return {}
+    if losses.why[name] <= {RANDOM_DROP, EARLIER}:
+        return _found_of_kept(name, ways, outcome, mine)
+    if losses.why[name] != {SKIPPED_PAIRS}:
         return {}
     recall = recall_of(outcome.plan.shed.skipping[name], [report.probes for report in mine if report.probes])
     if recall is None:
@@ -254,6 +264,37 @@ def _found(name: str, ways: Lineage, outcome: BatchOutcome, losses: Losses) -> R
         "recall_high": high,
         "estimate": to_plain(recall.total),
         "recall_by_lag": _by_lag(recall, ways.operators[name].within),
+    }
+
+
+def _found_of_kept(name: str, ways: Lineage, outcome: BatchOutcome, reports: Sequence[TaskReport]) -> Row:
+    """The same where rows were dropped at random, in this batch or in earlier ones."""
+    kept, within = kept_rows(outcome.after, name), ways.operators[name].within
+    if isinstance(within, Lifetime | RowsLifetime) or not any(one.at_random for one in kept):
+        return {}
+    if any(one.lost is not None for one in kept):
+        return {}
+    sides = ages_of(within, LEFT), ages_of(within, RIGHT)
+    offered, dropped = (
+        [sum(getattr(one.rows, what)[side] for one in reports) for side in (LEFT, RIGHT)]
+        for what in ("offered", "dropped")
+    )
+    left, right = (1 - lost / max(1, rows) for rows, lost in zip(offered, dropped, strict=True))
+    partitions: dict[int, float] = {}
+    for report in reports:
+        for part in report.partitions:
+            partitions[part.partition] = partitions.get(part.partition, 0.0) + part.matches
+    probes = [report.probes for report in reports if report.probes]
+    stored = kept_by_age(kept, outcome.after, name, sides)
+    estimate = recall_of_drop((left, right), stored, probes, list(partitions.values()))
+    if estimate is None:
+        return {}
+    low, high = estimate.interval
+    return {
+        "recall": estimate.recall,
+        "recall_low": low,
+        "recall_high": high,
+        "estimate": to_plain(estimate),
     }
 
 

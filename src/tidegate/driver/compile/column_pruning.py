@@ -12,7 +12,7 @@ needs of its inputs depends on what is needed of itself.
 Columns of a fixed width are stored anyway: they cost little, and another run on the checkpoint can read
 columns that this one does not. Texts, binaries and nested values that nobody reads are not stored. A later
 run that reads one is refused, because the rows that are already stored lack it. A later run that reads fewer
-columns keeps those that are stored.
+columns keeps those that are stored. A column that the join did not have before is null in its older rows.
 """
 
 from __future__ import annotations
@@ -51,10 +51,20 @@ FIXED_WIDTH = (
 )
 
 
-def stored_by(flow: Mapping[str, Any], join: str, side: int) -> tuple[str, ...] | None:
+@dataclass(frozen=True)
+class StoredBefore:
+    """What an earlier run on the checkpoint stores of a side of a join."""
+
+    columns: frozenset[str]
+    #: All columns that the joined row had, read or not.
+    joined: frozenset[str]
+
+
+def stored_by(flow: Mapping[str, Any], join: str, side: int) -> StoredBefore | None:
     """What a side of a join stores, by the flow in a manifest; None: there is no such join."""
-    found = flow.get("operators", {}).get(join, {}).get(("left", "right")[side])
-    return None if found is None else tuple(found["columns"])
+    operator = flow.get("operators", {}).get(join, {})
+    found = operator.get(("left", "right")[side])
+    return None if found is None else StoredBefore(frozenset(found["columns"]), frozenset(operator["output"]))
 
 
 def blank_frame(session: SparkSession, columns: Mapping[str, T.DataType]) -> DataFrame:
@@ -72,7 +82,7 @@ def columns_needed(base: DataFrame, read: DataFrame) -> frozenset[str]:
     own = {column.exprId().id(): column.name() for column in _outputs(base._jdf.queryExecution().analyzed())}
     plan = read._jdf.queryExecution().optimizedPlan()
     needed = {
-        column.exprId().id() for node in _nodes(plan) for column in java_items(node.references().toSeq())
+        column.exprId().id() for node in inner_nodes(plan) for column in java_items(node.references().toSeq())
     }
     needed |= {column.exprId().id() for column in _outputs(plan)}
     return frozenset(name for number, name in own.items() if number in needed)
@@ -82,13 +92,13 @@ def _outputs(plan: Any) -> list[Any]:
     return java_items(plan.output())
 
 
-def _nodes(plan: Any) -> Iterator[Any]:
+def inner_nodes(plan: Any) -> Iterator[Any]:
     """All nodes of a plan but its leaves."""
     children = java_items(plan.children())
     if children:
         yield plan
     for child in children:
-        yield from _nodes(child)
+        yield from inner_nodes(child)
 
 
 def visible_only(frame: DataFrame) -> DataFrame:
@@ -124,13 +134,16 @@ class SidePruning:
     #: Stored columns that are read.
     read: frozenset[str | None]
     #: Those that an earlier run on the checkpoint stores; None: there was none.
-    stored: tuple[str, ...] | None
+    stored: frozenset[str] | None = None
+    #: Those that it did not store although its rows had them.
+    lost: frozenset[str] = frozenset()
 
     def of(self, columns: Sequence[StoredColumn]) -> list[StoredColumn]:
         """These of all columns (name, value, type) of the side."""
+        wanted = [one for one in columns if self._is_read(one[0]) or isinstance(one[2], FIXED_WIDTH)]
         if self.stored is None:
-            return [one for one in columns if self._is_read(one[0]) or isinstance(one[2], FIXED_WIDTH)]
-        missing = [name for name, _, _ in columns if self._is_read(name) and name not in self.stored]
+            return wanted
+        missing = [name for name, _, _ in columns if self._is_read(name) and name in self.lost]
         if missing:
             raise StateError(
                 f"The rows that {self.join} has stored lack columns that are read now",
@@ -140,7 +153,22 @@ class SidePruning:
                 "no value for them",
                 do="Leave out what reads these columns, or give the join another name: then it begins empty",
             )
-        return [one for one in columns if one[0] in self.stored]
+        kept = {*self.stored, *(name for name, _, _ in wanted if name not in self.lost)}
+        return [one for one in columns if one[0] in kept]
 
     def _is_read(self, name: str) -> bool:
         return name in self.read or name.startswith(HIDDEN)
+
+
+def pruning_of(
+    join: str,
+    read: frozenset[str | None],
+    columns: Sequence[JoinColumn],
+    side: int,
+    before: StoredBefore | None,
+) -> SidePruning:
+    """Which columns of a side are stored; `columns`: of the whole joined row."""
+    if before is None:
+        return SidePruning(join, read)
+    known = {(one.left, one.right)[side] for one, _ in columns if one.name in before.joined}
+    return SidePruning(join, read, before.columns, frozenset(filter(None, known)) - before.columns)

@@ -72,6 +72,17 @@ class Compiled:
         return [operator for operator in self.operators if isinstance(operator, UnionOperator)]
 
     @property
+    def direct_tap(self) -> Tap | None:
+        """The tap of a flow that has no operators and one output, which the action of a batch can write."""
+        if not self.streaming or self.operators or len(self.outputs) != 1:
+            return None
+        (output,) = self.outputs
+        tap = self.taps.get(id(output.node))
+        # A function may read its rows several times, or not at all; a table is appended to once.
+        by_spark = output.function is None and output.table is None
+        return tap if by_spark and tap is not None and tap.kind == "rows" else None
+
+    @property
     def clocks(self) -> dict[str, ClockSettings]:
         return {
             name: ClockSettings(source.lateness_us, source.idle_timeout_us, SPARK_GRAIN_US)

@@ -18,7 +18,13 @@ from pyspark.sql import types as T
 from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Source, StatelessStep, Union, name_of
 from tidegate.control.identity.flow_change import FlowChange
 from tidegate.driver.compile import ports
-from tidegate.driver.compile.column_pruning import blank_frame, columns_needed, stored_by, visible_only
+from tidegate.driver.compile.column_pruning import (
+    StoredBefore,
+    blank_frame,
+    columns_needed,
+    stored_by,
+    visible_only,
+)
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.counted_streams import judged_by_spark, observed_streams, shared_streams
 from tidegate.driver.compile.graph_checks import (
@@ -33,11 +39,13 @@ from tidegate.driver.compile.graph_checks import (
 )
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
+from tidegate.driver.compile.lineage import steps_text
 from tidegate.driver.compile.one_scan import one_scan
 from tidegate.driver.compile.ports import Lanes, Port
+from tidegate.driver.frames.frame_cache import Selection
 from tidegate.driver.frames.grafts import renewed
 from tidegate.driver.operators.join import JoinOperator
-from tidegate.driver.operators.protocol import Operator
+from tidegate.driver.operators.protocol import Operator, RunNeeds
 from tidegate.driver.operators.registry import build
 from tidegate.driver.operators.tap import Entry, PortInput, Tap
 from tidegate.driver.operators.union import UnionPort
@@ -51,25 +59,21 @@ from tidegate.worker.runtime.layout import TAG, TIME
 def compile_flow(
     outputs: Sequence[Output],
     partitions: int,
-    cells: bool = False,
-    sifts: bool = False,
-    repairs: bool = False,
+    needs: RunNeeds | None = None,
     stored: Mapping[str, Any] | None = None,
     renames: Mapping[str, str] | None = None,
 ) -> Compiled:
     """Check and compile a flow.
 
-    `cells`: rows of inner joins carry the cell they were found in, for a utility. `sifts`: rows may be
-    dropped in front of matches, so that Spark must count them. `repairs`: joins repair skipped pairs, and
-    their rows carry the batch that skipped them where an output shows it. `stored`: the description of the
-    flow in the checkpoint. `renames`: names in it, and those that they have now.
+    `stored`: the description of the flow in the checkpoint. `renames`: names in it, and those that they have
+    now.
     """
-    return _Compiler(outputs, partitions, cells, sifts, repairs, stored or {}, renames or {}).compile()
+    return _Compiler(outputs, partitions, needs or RunNeeds(), stored or {}, renames or {}).compile()
 
 
 def output_schema(output: Output) -> T.StructType:
     """The columns that an output writes."""
-    compiler = _Compiler([output], 1, cells=False, sifts=False, repairs=False, stored={}, renames={})
+    compiler = _Compiler([output], 1, RunNeeds(), stored={}, renames={})
     compiler.compile()
     return T.StructType(visible(compiler.frame(output.node)))
 
@@ -81,9 +85,7 @@ class _Compiler:
         self,
         outputs: Sequence[Output],
         partitions: int,
-        cells: bool,
-        sifts: bool,
-        repairs: bool,
+        needs: RunNeeds,
         stored: Mapping[str, Any],
         renames: Mapping[str, str],
     ):
@@ -93,12 +95,12 @@ class _Compiler:
         stored = change.names.flow(stored)
         graph = replace(graph, streams=in_order(graph.streams, stored.get("names", {}).get("streams", ())))
         check_estimates(graph)
-        self.outputs, self.partitions, self.cells = outputs, partitions, cells
+        self.outputs, self.partitions, self.needs = outputs, partitions, needs
         marked = {graph.outputs[output.name] for output in outputs if output.repair_column is not None}
         #: Joins whose rows carry the batch that skipped them.
-        self._repaired = graph.may_repair() & marked if repairs else frozenset[str]()
+        self._repaired = graph.may_repair() & marked if needs.repairs else frozenset[str]()
         self._timed_operators = graph.needs_time()
-        self._sifts, self._stored = sifts, stored
+        self._stored = stored
         #: By operator: the columns that are read behind it.
         self._wanted: dict[str, frozenset[str]] = {}
         #: The tag of each port of an operator, by its place; the same if the operator is built again.
@@ -114,7 +116,7 @@ class _Compiler:
         for output in compiled.outputs:
             self._visit(output.node)
         self._prune()
-        compiled.observed = observed_streams(compiled, self._sifts)
+        compiled.observed = observed_streams(compiled, self.needs.sifts)
         compiled.judged_by_spark = judged_by_spark(compiled)
         for output in compiled.outputs:
             base, _ = ports.steps_of(output.node)
@@ -151,7 +153,7 @@ class _Compiler:
     def _prune(self) -> None:
         """Build operators again without the columns that nothing behind them reads, the last ones first."""
         operators = self.compiled.operators
-        for place in reversed(range(len(operators))) if not self.cells else ():
+        for place in reversed(range(len(operators))) if not self.needs.cells else ():
             one = operators[place]
             wanted = self._read_behind(one) if one.prunes else frozenset(one.columns)
             if wanted.issuperset(one.columns) and one.name not in self._stored.get("operators", {}):
@@ -192,9 +194,15 @@ class _Compiler:
     def wanted(self, name: str) -> frozenset[str] | None:
         return self._wanted.get(name)
 
-    def stored(self, name: str, side: int) -> tuple[str, ...] | None:
+    def stored(self, name: str, side: int) -> StoredBefore | None:
         # What is read is known when an operator is built for the second time.
         return stored_by(self._stored, name, side) if name in self._wanted else None
+
+    def basic_us(self, name: str) -> int | None:
+        # Stored rows lie in basic windows, so a join keeps those that it began with.
+        stored = self._stored.get("operators", {}).get(name)
+        known: int | None = self.needs.basic_us if stored is None else stored["within"].get("basic_us")
+        return known
 
     def needs_time(self, name: str) -> bool:
         return name in self._timed_operators
@@ -217,11 +225,11 @@ class _Compiler:
         values = [value for _, value, _ in stored]
 
         @cache
-        def columns() -> list[Column]:
-            return ports.projection(port, lanes, values, code, keyless)
+        def columns() -> Selection:
+            return Selection(ports.projection(port, lanes, values, code, keyless))
 
         def project(rows: DataFrame) -> DataFrame:
-            return rows.select(*columns())
+            return columns().of(rows)
 
         entry = None
         if isinstance(base, Source):
@@ -335,6 +343,11 @@ class _Compiler:
             base, _ = ports.steps_of(base.inputs[0])
         return base.frame.schema[base.time].dataType if isinstance(base, Source) else T.NullType()
 
+    def _steps(self, name: str) -> list[str]:
+        """What stands in front of each input of an operator, as text."""
+        inputs = next(one.node.inputs for one in self.compiled.operators if one.name == name)
+        return [steps_text(self.frame(node), ports.steps_of(node)[1]) for node in inputs]
+
     def _fingerprint(self) -> dict[str, Any]:
         """What must not change between two runs on one checkpoint."""
         compiled = self.compiled
@@ -343,10 +356,14 @@ class _Compiler:
         return {
             "partitions": self.partitions,
             "streams": {
-                name: {"time": source.time, "schema": source.frame.schema.simpleString()}
+                name: {
+                    "time": source.time,
+                    "schema": {one.name: one.dataType.simpleString() for one in source.frame.schema.fields},
+                }
                 for name, source in compiled.sources.items()
             },
             "operators": operators,
+            "steps": {name: self._steps(name) for name in operators},
             "names": to_json_values(compiled.graph.names),
         }
 

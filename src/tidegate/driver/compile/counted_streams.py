@@ -51,12 +51,14 @@ def _tapped(compiled: Compiled) -> set[str]:
 def shared_streams(compiled: Compiled) -> set[str]:
     """Streams whose rows are kept in a batch.
 
-    Outputs may be written more than once, unions are counted besides, and a frame that Spark must run itself
-    may run only once. Otherwise rows are kept for several readers, unless it is cheaper to read them twice.
+    Outputs may be written more than once, unless the action writes them; unions are counted besides, and a
+    frame that Spark must run itself may run only once. Otherwise rows are kept for several readers, unless it
+    is cheaper to read them twice.
     """
     readers = Counter(stream for entry in compiled.entries for stream in entry.streams)
     united = {stream for one in compiled.unions for stream in one.streams if stream is not None}
     read_twice = {stream for stream, number in readers.items() if number > 1}
     if compiled.streaming:
         read_twice = {name for name in read_twice if not is_cheap(compiled.sources[name].frame)}
-    return _tapped(compiled) | united | read_twice
+    tapped = _tapped(compiled) if compiled.direct_tap is None else set()
+    return tapped | united | read_twice

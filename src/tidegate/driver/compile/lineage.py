@@ -6,11 +6,16 @@ its rows are sifted, not dropped by window.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Window
+from pyspark.sql import DataFrame
+
+from tidegate.api.nodes import Node, OperatorNode, Output, Refused, StatelessStep, Window
+from tidegate.api.streams import HIDDEN
+from tidegate.driver.compile.column_pruning import inner_nodes
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.ports import may_drop, steps_of
 from tidegate.driver.frames.drop_frames import output_name
@@ -18,15 +23,39 @@ from tidegate.errors import FlowError
 from tidegate.model.graph import PAIRS, LateRule, Lineage, OperatorTraits, Outlet
 from tidegate.quantities import duration_us
 from tidegate.window.drop import network
-from tidegate.window.drop.network import Network
+from tidegate.window.drop.network import Network, groups_text
 from tidegate.window.drop.window_drop import gap_in_windows
 from tidegate.window.spec import RowsSpec, WindowSpec
+
+#: Spark's numbers of columns, and columns of ours.
+_NUMBERED = re.compile(rf"#\d+L?|{HIDDEN}\w+(#\d+L?)?(, )?")
+_TEXT_MAX = 100_000
+#: Ends the text of steps with Python functions that have no version.
+UNVERSIONED = "functions without a version"
+
+
+def steps_text(frame: DataFrame, steps: Sequence[StatelessStep]) -> str:
+    """What a frame with these steps computes, as Spark reads it, and the versions of functions.
+
+    The same in every run whose steps mean the same: it lacks sources, watermarks, and numbers of columns.
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    nodes = [node for node in inner_nodes(plan) if node.nodeName() != "EventTimeWatermark"]
+    lines = [_NUMBERED.sub("", node.simpleString(_TEXT_MAX)) for node in nodes]
+    versions = [f"version {step.version}" for step in steps if step.version is not None]
+    java = frame.sparkSession._jvm
+    if java is not None and not versions:
+        python = java.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
+        versions += [UNVERSIONED] if plan.containsPattern(python) else []
+    return "\n".join([*lines, *versions])
 
 
 def network_of(compiled: Compiled) -> Network:
     """The window drop network: every stream, operator and output, and the arrows between them."""
     streams = [network.DropSourceNode(name) for name in compiled.sources]
-    operators = [one.drop_node(compiled.graph.inputs[one.name]) for one in compiled.operators]
+    operators = _with_common_groups(
+        one.drop_node(compiled.graph.inputs[one.name]) for one in compiled.operators
+    )
     outputs = [
         network.DropOutputNode(
             output_name(output.name), compiled.feeding(output.node), _gap(compiled, output)
@@ -34,6 +63,18 @@ def network_of(compiled: Compiled) -> Network:
         for output in compiled.outputs
     ]
     return Network((*streams, *operators, *outputs))
+
+
+def _with_common_groups(nodes: Iterable[network.Node]) -> Iterator[network.Node]:
+    """The same nodes; windows of windows with the same groups have those of the windows in front."""
+    known: dict[str, network.DropWindowNode] = {}
+    for node in nodes:
+        if isinstance(node, network.DropWindowNode):
+            front = known.get(node.parent)
+            if front is not None and front.groups and node.groups == groups_text(front.by, front.name):
+                node = replace(node, groups=front.groups)
+            known[node.name] = node
+        yield node
 
 
 def _gap(compiled: Compiled, output: Output) -> int | None:

@@ -268,6 +268,7 @@ class Controllers:
             self.dropping.closed(done.plan, done.before, done.after),
             done.latency,
             tuple(self.dropping.warnings(done.after)),
+            self.dropping.missing_count(done.plan, done.before, done.after),
         )
         receipt, gaps_us = receipt_of(self._lineage, outcome)
         self._remember(done, {completeness.CONTROL: gaps_us})

@@ -477,11 +477,14 @@ class Engine:
                 pipes,
                 plan.shuffles.one_task,
             )
+            if rows is not None and not again and self.compiled.direct_tap is not None:
+                direct = self.compiled.direct_tap.stream
             if direct is not None and direct not in one.at_rest:
                 gaps = passing.before(direct, self.compiled.outputs[0])
                 one.write = partial(self._sinks.write_directly, one, plan, gaps)
         passes.append(one)
-        self.jobs.next(", ".join(one.results) or "count rows")
+        alone = "count rows" if one.write is None else f"output {self.compiled.outputs[0].name}"
+        self.jobs.next(", ".join(one.results) or alone)
         with self._times.timed("run"):
             reports, matched = one.run()
         check_complete(reports, plan)

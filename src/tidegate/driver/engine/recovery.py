@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tidegate.api.nodes import Output
 from tidegate.control import planning
@@ -11,6 +12,7 @@ from tidegate.control.balance import balancing
 from tidegate.control.identity.flow_change import FlowChange
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.graph_checks import renames_of
+from tidegate.driver.compile.lineage import UNVERSIONED
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.frames.drop_frames import refuse_rows_gone
 from tidegate.errors import StateError
@@ -19,7 +21,7 @@ from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.times import utc_text
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.state.recovery import check_flow, check_streams
+from tidegate.state.recovery import added_columns, check_flow, check_streams
 
 _log = logging.getLogger(__name__)
 
@@ -40,14 +42,16 @@ def recovered(
         _check_streams(change, checkpoint, found.spark_batch.number)
         if checkpoint.plans.read(found.batch + 1) is not None:
             check_tables(change, compiled.outputs)
-        check_flow(change.names.flow(found.flow), flow)
+        before = change.names.flow(found.flow)
+        check_flow(before, flow)
+        report_rows(before, flow)
         manifest = change.manifest(found, flow, routing, operators, now_us)
         refuse_rows_gone(settings.dropping, manifest)
         report(change, found, manifest)
         return manifest, change
     stored = checkpoint.first_names() if compiled.streaming else None
-    before = {} if stored is None else {"names": to_json_values(stored)}
-    change = FlowChange.between(before, names, renames)
+    named = {} if stored is None else {"names": to_json_values(stored)}
+    change = FlowChange.between(named, names, renames)
     _check_streams(change, checkpoint, 0)
     begun = checkpoint.plans.read(0)
     if begun is not None:
@@ -80,6 +84,25 @@ def check_tables(change: FlowChange, outputs: Sequence[Output]) -> None:
                 why="The table would not recognise the rows that it may have already",
                 do="Start the query once with the names of its last run, until the batch is committed; then "
                 "change them",
+            )
+
+
+def report_rows(before: Mapping[str, Any], flow: Mapping[str, Any]) -> None:
+    """Say in what the rows that are stored differ from those of this run, as far as that can be told."""
+    for name, columns in added_columns(before, flow).items():
+        lacking = ", ".join(columns)
+        _log.warning("%s has new columns, which are null in the rows that it has stored: %s", name, lacking)
+    for name, texts in before.get("steps", {}).items():
+        now = flow["steps"].get(name)
+        if now is not None and now != texts:
+            _log.warning(
+                "Steps in front of %s have changed: rows that it has stored keep the earlier ones", name
+            )
+        elif now is not None and any(text.endswith(UNVERSIONED) for text in texts):
+            _log.warning(
+                "Steps in front of %s call Python functions, which cannot be compared with those of the last "
+                'run. Put them into transform(…, version="1"), and change the version with the function',
+                name,
             )
 
 

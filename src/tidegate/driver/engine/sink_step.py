@@ -16,10 +16,11 @@ from tidegate.driver.failures import writing
 from tidegate.driver.frames.drop_frames import Passing
 from tidegate.driver.frames.passes import Pass
 from tidegate.driver.io import sinks
-from tidegate.driver.io.publishing import Fence, Publisher
+from tidegate.driver.io.publishing import Publisher
 from tidegate.driver.io.staging import Staging
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, TaskReport
+from tidegate.state.checkpoint import Checkpoint
 from tidegate.window.drop.gap_table import GapTable
 
 Report = TaskReport | MatchReport
@@ -33,12 +34,12 @@ class SinkStep:
         compiled: Compiled,
         staging: Staging,
         publisher: Publisher,
-        fence: Fence,
+        checkpoint: Checkpoint,
         jobs: JobNames,
         on_step: Callable[[str, int], None],
     ):
         self._compiled, self._staging, self._publisher = compiled, staging, publisher
-        self._fence, self._jobs, self._on_step = fence, jobs, on_step
+        self._checkpoint, self._jobs, self._on_step = checkpoint, jobs, on_step
 
     def run(self, passes: Sequence[Pass], plan: Plan, passing: Passing, reports: Sequence[Report]) -> None:
         """Write all outputs but the one that the action of the batch has written."""
@@ -78,11 +79,11 @@ class SinkStep:
         for more in frames[1:]:
             rows = rows.unionAll(more)
         # A function or a table cannot take back what a run has written that another one has replaced.
-        self._fence.check()
+        self._checkpoint.check()
         if self._publisher.takes(output):
             self._publisher.write(output, rows, plan.batch)
         else:
-            sinks.write(output, rows, plan.batch)
+            sinks.write(output, rows, plan.batch, self._checkpoint.spark_log.query_id)
 
     def _is_empty(self, output: Output, reports: Sequence[Report]) -> bool:
         operator = self._compiled.shown_by(output)

@@ -24,7 +24,9 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.observe.units import iso
+from tidegate.window.drop.cohorts import Cohorts
 from tidegate.window.drop.gap_table import NO_GAPS, GapTable, gap_table
+from tidegate.window.drop.group_drop import COHORTS
 from tidegate.window.drop.intervals import Intervals, union
 from tidegate.window.drop.lacking import starts_in
 from tidegate.worker.runtime.layout import TIME
@@ -58,18 +60,28 @@ class Passing:
     def into(self, parent: str, operator: str, from_us: int) -> GapTable | None:
         """Times of rows that an operator ignores; None if nothing is ever dropped in front of it."""
         gaps = self._whole(parent, operator)
-        if gaps is not None:
-            return gap_table(gaps, from_us, END_US)
+        if gaps is not None and self._settings is not None:
+            cohorts = self._settings.network.cohorts_on(parent, operator)
+            return gap_table(gaps, from_us, END_US, cohorts=cohorts)
         return NO_GAPS if self._settings is not None and self._settings.reached(operator) else None
 
     def out_of(self, operator: str) -> Intervals | None:
         """Windows of an operator that are kept behind it, by their start; None: all."""
         if self._settings is None or not self._gaps:
             return None
-        children = self._settings.network.children[operator]
-        kept = [self.along(operator, child.name) for child in children]
+        network = self._settings.network
+        groups = network.groups_of(operator)
+        # A child that drops other groups needs some group of every window.
+        kept = [
+            self.along(operator, child.name) if network.groups_on(operator, child.name) == groups else None
+            for child in network.children[operator]
+        ]
         whole = [one for one in kept if one is not None]
         return union(whole) if whole and len(whole) == len(kept) else None
+
+    def cohorts_of(self, operator: str) -> Cohorts | None:
+        """Where the windows of groups lie among those that are kept; None: all groups lose the same."""
+        return None if self._settings is None else self._settings.network.cohorts_of(operator)
 
     def before(self, operator: str, output: Output) -> GapTable | None:
         """Windows that this output drops and others keep; None if it writes all there are."""
@@ -80,7 +92,9 @@ class Passing:
         if shown is not None and shown.to_json() == kept.to_json():
             return None
         gaps = self._whole(operator, output_name(output.name))
-        return None if gaps is None else gap_table(gaps, BEGINNING_US // 2, END_US, exact=True)
+        if gaps is None:
+            return None
+        return gap_table(gaps, BEGINNING_US // 2, END_US, exact=True, cohorts=self.cohorts_of(operator))
 
     def _whole(self, parent: str, child: str) -> Intervals | None:
         """The gaps of an arrow; behind a window from start to start, so that they lie on a coarse grid."""
@@ -121,6 +135,13 @@ class Dropping:
             return {}
         found = window_dropping.missing(self._settings, plan, before, after)
         return {plain_name(name): runs for name, runs in found.items()}
+
+    def missing_count(self, plan: Plan, before: Manifest, after: Manifest) -> dict[str, int]:
+        """Per output: how many they are; by groups, each counts once for every cohort that lacks it."""
+        if self._settings is None:
+            return {}
+        found = window_dropping.missing_count(self._settings, plan, before, after)
+        return {plain_name(name): windows for name, windows in found.items()}
 
     def closed(self, plan: Plan, before: Manifest, after: Manifest) -> dict[str, int]:
         """Per output: windows that closed with this batch, missing or not."""
@@ -165,8 +186,14 @@ def refuse_rows_gone(settings: DropSettings | None, manifest: Manifest) -> None:
             )
 
 
-def in_gap(table: GapTable, time: str = TIME) -> str:
-    """`GapTable.inside` in SQL. All that changes from batch to batch is data."""
+def in_gap(table: GapTable, time: str = TIME, group: str = "0L") -> str:
+    """`GapTable.inside` in SQL. All that changes from batch to batch is data.
+
+    `group`: the code of a row's group, whose last bits are the number of its cohort.
+    """
     low, high, grid = (data(one, "bigint", time) for one in (table.low_us, table.high_us, table.grid_us))
     cell = f"cast((least(greatest({time}, {low}), {high}) - {low}) div {grid} as int)"
+    if table.by_cohort:
+        cohort = f"cast({group} & {COHORTS - 1}L as int)"
+        return f"getbit(get({literal(list(table.cells), 'array<bigint>')}, {cell}), {cohort}) = 1"
     return f"get({literal(list(table.cells), 'array<tinyint>')}, {cell}) = 1"

@@ -6,8 +6,10 @@ depend on the batch: schemas, columns over the shared layout, the markers of ins
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar, cast
+
+from pyspark.sql import Column, DataFrame
 
 Made = TypeVar("Made")
 
@@ -22,3 +24,17 @@ class FrameCache:
         if key not in self._values:
             self._values[key] = make()
         return cast(Made, self._values[key])
+
+
+class Selection:
+    """Columns to select, brought to Java once: a frame of them is one call, however many there are."""
+
+    def __init__(self, columns: Sequence[Column | str]) -> None:
+        self._columns = columns
+        self._sequence: Any = None
+
+    def of(self, frame: DataFrame) -> DataFrame:
+        """These columns of a frame."""
+        if self._sequence is None:
+            self._sequence = cast(Any, frame)._jcols(*self._columns)
+        return DataFrame(frame._jdf.select(self._sequence), frame.sparkSession)

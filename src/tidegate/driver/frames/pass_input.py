@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.api.nodes import Node
 from tidegate.driver.arrow_map import map_in_arrow
 from tidegate.driver.compile import ports
 from tidegate.driver.frames.frame_cache import FrameCache
+from tidegate.driver.frames.grafts import grouped_in_place
 from tidegate.driver.frames.stream_rows import FrontDrop, Step, StreamRows
 from tidegate.model.times import BEGINNING_US
-from tidegate.worker.runtime.layout import CELL, REPORT, TIME
+from tidegate.worker.runtime.layout import REPORT, TIME
 from tidegate.worker.runtime.pipe import Pipe, piped
 from tidegate.worker.runtime.task_errors import ArrowFunction
 from tidegate.worker.runtime.task_runner import P, Task, by_instance, in_one_task
@@ -50,6 +50,8 @@ class PassInput:
     partials: dict[str, DataFrame] = field(default_factory=dict)
     #: By operator and side: the names of Spark's counts of its rows that reach no task.
     dropped: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    #: By operator: its rows as others read them.
+    _shown: dict[str, DataFrame] = field(default_factory=dict)
 
     @property
     def one_reader(self) -> bool:
@@ -83,6 +85,12 @@ class PassInput:
         """Rows that enter an operator in its own layout; None if there are no new ones."""
         return None if self.batch is None else self.batch.new(entry, fronts)
 
+    def grouped(self, entry: Entry, fronts: Sequence[FrontDrop], judge: Step) -> DataFrame | None:
+        """The same behind a projection, for an aggregation within each partition (`grouped_in_place`)."""
+        if self.batch is None or self.batch.is_empty(entry):
+            return None
+        return self.batch.entry(entry, fronts, judge, grouped_in_place)
+
     def entering(self, tap: Tap, usable_only: bool = False, behind: Step | None = None) -> DataFrame | None:
         """Rows of a tap with the columns of its stream and their time, including late ones; None in a pass
         without new rows. `behind`: what it drops behind its steps."""
@@ -105,14 +113,16 @@ class PassInput:
         operator = self.compiled.operator_of(base)
         if operator is None or operator.name not in self.results:
             return None
-        frame = result(operator, self.results[operator.name], cells=False)
-        if front is not None:
+        if operator.name not in self._shown:
+            self._shown[operator.name] = result(operator, self.results[operator.name], cells=False)
+        frame = self._shown[operator.name]
+        if front is not None and not front.behind:
             frame = front.of(frame)
         if timed:
             return ports.apply_steps(frame, steps, "an operator")
         for step in steps:
             frame = step.apply(frame)
-        return frame
+        return front.of(frame) if front is not None and front.behind else frame
 
 
 def result(operator: Operator, results: DataFrame, staged: bool = False, cells: bool = True) -> DataFrame:
@@ -122,7 +132,6 @@ def result(operator: Operator, results: DataFrame, staged: bool = False, cells: 
     """
     rows = results if staged else results.where(f"{REPORT} IS NULL")
     if not staged or operator.is_pruned:
-        hidden = [F.col(CELL)] if cells and CELL in operator.schema.names else []
-        rows = rows.select(*operator.every_column, *hidden)
+        rows = (operator.rows_and_cells if cells else operator.rows_only).of(rows)
     # After the reports are removed: a condition in Python must never get a row of nulls.
     return operator.shown(rows)

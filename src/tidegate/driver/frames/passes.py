@@ -18,7 +18,7 @@ from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames import observed
 from tidegate.driver.frames.drop_frames import in_gap
 from tidegate.driver.frames.pass_input import result
-from tidegate.driver.frames.stream_rows import StreamRows
+from tidegate.driver.frames.stream_rows import StreamRows, late_count
 from tidegate.driver.io.staging import read_staged
 from tidegate.driver.operators.protocol import Operator
 from tidegate.driver.operators.tap import Tap
@@ -120,7 +120,7 @@ class Pass:
             frame = self._result(operator)
             if gaps is not None:
                 start = "unix_micros(cast(window_start as timestamp))"
-                frame = frame.where(f"NOT ({in_gap(gaps, start)})")
+                frame = frame.where(f"NOT ({in_gap(gaps, start, operator.group_code)})")
             hides = any(name.startswith(HIDDEN) for name in frame.columns)
             if not steps and not hides and output.repair_column is None:
                 return frame
@@ -157,6 +157,10 @@ class Pass:
         # A tap of refused rows lies in front of all steps, so its count takes precedence.
         taps = sorted(self.compiled.taps.values(), key=lambda tap: tap.kind != "rows")
         chosen = {tap.stream: tap for tap in taps if tap.stream not in counted}
+        direct = self.compiled.direct_tap
+        if direct is not None and self.batch is not None:
+            name = late_count(direct.stream)
+            return {direct.stream: observed.read_counts([name], self.batch)[name]}
         counts = {}
         for stream, tap in chosen.items() if self.batch is not None else ():
             rows = None if self.batch is None else self.batch.new(tap.entry)

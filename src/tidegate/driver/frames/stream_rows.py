@@ -44,6 +44,11 @@ def stream_count(stream: str) -> str:
     return f"stream {stream}"
 
 
+def late_count(stream: str) -> str:
+    """The name under which Spark counts the late rows of a stream that are written as they are read."""
+    return f"late {stream}"
+
+
 def available_count(stream: str) -> str:
     """The name under which Spark observes when the rows of a stream became available."""
     return f"available {stream}"
@@ -117,13 +122,20 @@ class StreamRows:
         """The rows of a reader; None if its streams have none. `fronts`: what it drops, and counts."""
         return None if self.is_empty(entry) else self.entry(entry, fronts)
 
-    def entry(self, entry: Entry, fronts: Sequence[FrontDrop] = (), behind: Step | None = None) -> DataFrame:
+    def entry(
+        self,
+        entry: Entry,
+        fronts: Sequence[FrontDrop] = (),
+        behind: Step | None = None,
+        bound: Step = bounded,
+    ) -> DataFrame:
         """The same; a frame without rows if its streams have none.
 
-        `behind`: a filter behind the steps. Spark moves it in front of those that leave its columns alone.
+        `behind`: a filter or projection behind the steps. Spark moves a filter in front of those that leave
+        its columns alone. `bound`: makes the rows a source of their own.
         """
         if id(entry) not in self._entered:
-            self._entered[id(entry)] = self._made(entry, fronts, behind)
+            self._entered[id(entry)] = bound(self._made(entry, fronts, behind))
         return self._entered[id(entry)]
 
     @property
@@ -206,8 +218,14 @@ class StreamRows:
         for front in fronts:
             rows = front.of(rows) if front.behind else rows
         rows = rows if behind is None else behind(rows)
+        direct = self._compiled.direct_tap
+        if direct is not None and direct.entry is entry and self._plan is not None:
+            before_us = data(self._plan.late.streams[direct.stream], "bigint")
+            late = f"{self.usable(direct.stream)} AND {TIME} < {before_us}"
+            rows = rows.observe(late_count(direct.stream), F.expr(f"count_if({late}) AS {ROWS}"))
+            names.append(late_count(direct.stream))
         self._publishes(rows, names)
-        return bounded(rows)
+        return rows
 
     def _on_top(self, entry: Entry, plans: Mapping[str, Any]) -> Any:
         nested, now_ms = self._nested(entry), self._given.now_ms

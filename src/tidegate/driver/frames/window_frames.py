@@ -22,7 +22,7 @@ from pyspark.sql import types as T
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames.drop_frames import in_gap
-from tidegate.driver.frames.frame_cache import FrameCache
+from tidegate.driver.frames.frame_cache import FrameCache, Selection
 from tidegate.driver.frames.routing_frames import at_instances, instance_of
 from tidegate.driver.frames.sample_frames import left_out_sql, share_sql
 from tidegate.driver.frames.stream_rows import FrontDrop
@@ -53,12 +53,32 @@ if TYPE_CHECKING:
 _SALT = 977
 
 
-def partials(taken: DataFrame, window: WindowOperator, work: WindowWork, rows: PassInput) -> DataFrame:
-    """The partials of the rows at their instances, with a marker for every instance."""
+def entering(window: WindowOperator, work: WindowWork, rows: PassInput) -> DataFrame | None:
+    """The judged rows, without those that no kept window needs; None in a pass without any.
+
+    Rows that are to be aggregated lie so that each partition aggregates its own: tasks combine what several
+    partitions have of a group, so that no shuffle is needed for it.
+    """
+    front = dropped_in_front(window, work)
+
+    def judge(frame: DataFrame) -> DataFrame:
+        return _judged(frame, window, work, rows.cache)
+
+    if window.tap is None:
+        taken = rows.upstream(window.node.parent, front=front)
+    elif _single(work) or work.layout.makes_states or rows.one_task:
+        taken = rows.port(window.tap.entry, () if front is None else (front,))
+    else:
+        return rows.grouped(window.tap.entry, () if front is None else (front,), judge)
+    return None if taken is None else judge(taken)
+
+
+def partials(judged: DataFrame, window: WindowOperator, work: WindowWork, rows: PassInput) -> DataFrame:
+    """The partials of judged rows at their instances, with a marker for every instance."""
     single = _single(work)
     # In one partition, Spark aggregates without a shuffle.
-    taken = taken.coalesce(1) if rows.one_task else taken
-    made = (_of_rows if single else _added_up)(taken, window, work, rows.cache)
+    judged = judged.coalesce(1) if rows.one_task else judged
+    made = (_of_rows if single else _added_up)(judged, window, work, rows.cache)
     return routed_partials(made, window, work, rows, "rows" if single else "panes")
 
 
@@ -67,7 +87,7 @@ def routed_partials(
 ) -> DataFrame:
     """Partials (or rows) at their instances; `kind` distinguishes those with other columns."""
     shape, cache = (work.layout.operator, kind), rows.cache
-    placed = made.select("*", *cache.get(("codes", *shape), lambda: _codes(made, window)))
+    placed = cache.get(("codes", *shape), lambda: Selection(["*", *_codes(made, window)])).of(made)
     instances = work.state.routing.instances
     if not rows.one_task or window.tap is None or not rows.reads(window.tap.entry):
         placed = placed.unionByName(
@@ -94,18 +114,23 @@ def _at_instances(placed: DataFrame, work: WindowWork, rows: PassInput) -> DataF
     return at_instances(placed, instance_of(routing, work.layout.partitions), routing, rows.one_task)
 
 
-def dropped_in_front(work: WindowWork) -> FrontDrop | None:
-    """Rows that no kept window needs, which are dropped before the user's steps; None: there are none."""
+def dropped_in_front(window: WindowOperator, work: WindowWork) -> FrontDrop | None:
+    """Rows that no kept window needs; None: there are none.
+
+    They are dropped before the user's steps, unless these make the columns by which groups are told apart.
+    """
     if work.gaps is None or not any(work.gaps.cells):
         return None
     usable = f"{TIME} != {BEGINNING_US}L AND {TIME} <= {data(work.newest_us, 'bigint')}"
     on_time = f"{usable} AND {TIME} >= {data(work.late_before_us, 'bigint')}"
-    return FrontDrop(_front_count(work), f"({on_time} AND {in_gap(work.gaps)})", f"({usable})")
+    dropped = f"({on_time} AND {in_gap(work.gaps, group=window.group_code)})"
+    behind = work.gaps.by_cohort and not window.groups_pass
+    return FrontDrop(_front_count(work), dropped, f"({usable})", behind=behind)
 
 
-def drop_counts(work: WindowWork) -> list[str]:
+def drop_counts(window: WindowOperator, work: WindowWork) -> list[str]:
     """The names under which Spark counts rows of a window aggregate that reach no task."""
-    in_front = [] if dropped_in_front(work) is None else [_front_count(work)]
+    in_front = [] if dropped_in_front(window, work) is None else [_front_count(work)]
     return [*in_front, *([_sampling_count(work)] if _drops_sampled(work) else [])]
 
 
@@ -122,24 +147,20 @@ def _drops_sampled(work: WindowWork) -> bool:
     return _single(work) and work.shares is not None
 
 
-def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
+def _of_rows(judged: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
     """Rows without partial aggregation, which does not pay with as many groups as rows."""
 
-    def made() -> list[Column]:
+    def made() -> Selection:
         taken = window.taken
         place = [ROW] if work.layout.spec.counts_rows else []
         sent = [(name, text) for name, text in taken.of_rows if taken.carried[name] == name]
-        return [
-            *[F.col(name) for name in (TAG, *place, *map(quoted, work.layout.by))],
-            *[F.expr(text).cast(taken.types[name]).alias(name) for name, text in sent],
-            F.col(TIME).alias(SEEN),
-        ]
+        columns = [F.expr(text).cast(taken.types[name]).alias(name) for name, text in sent]
+        return Selection([TAG, *place, *map(quoted, work.layout.by), *columns, F.col(TIME).alias(SEEN)])
 
-    judged = _judged(rows, window, work, cache)
-    return judged.select(*cache.get(("of rows", work.layout.operator), made))
+    return cache.get(("of rows", work.layout.operator), made).of(judged)
 
 
-def _added_up(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
+def _added_up(judged: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
     """A partial per group and pane."""
 
     def made() -> list[Column]:
@@ -153,8 +174,8 @@ def _added_up(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: 
     weight = [] if work.shares is None else [WEIGHT]
     named = [TAG, PANE, *map(quoted, work.layout.by), *weight]
     keys = cache.get(("keys", name), lambda: [F.col(one) for one in named])
-    judged = _judged(rows, window, work, cache)
-    return judged.groupBy(*keys).agg(*cache.get(("added up", name), made)).drop(*weight)
+    sums = judged.groupBy(*keys).agg(*cache.get(("added up", name), made))
+    return sums.drop(*weight) if weight else sums
 
 
 def _judged(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
@@ -164,8 +185,8 @@ def _judged(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: Fr
         f"WHEN {TIME} < {data(work.late_before_us, 'bigint')} THEN {LATE} "
     )
     if work.shares is not None:
-        group = [(_canonical(rows.schema[name]), rows.schema[name].dataType) for name in work.layout.by]
-        rows = rows.withColumn(SHARE, F.expr(share_sql(work.shares, _code(group))))
+        code = group_code([rows.schema[name] for name in work.layout.by])
+        rows = rows.withColumn(SHARE, F.expr(share_sql(work.shares, code)))
         fate += f"WHEN {left_out_sql(rows, work.seed, work.state.batch)} THEN {DROPPED} "
     fate += f"ELSE {ON_TIME} END"
     judged = rows.withColumn(TAG, F.expr(f"cast({fate} as short)"))
@@ -174,8 +195,8 @@ def _judged(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: Fr
         judged = dropped.of(judged)
     single, weighed = _single(work), work.shares is not None
     shape = ("needed", work.layout.operator, single)
-    needed = cache.get(shape, lambda: _needed(rows, window, single, weighed))
-    return judged.select(TAG, TIME, *needed)
+    needed = cache.get(shape, lambda: Selection([TAG, TIME, *_needed(rows, window, single, weighed)]))
+    return needed.of(judged)
 
 
 def _needed(rows: DataFrame, window: WindowOperator, single: bool, weighed: bool) -> list[Column]:
@@ -213,6 +234,11 @@ def _codes(frame: DataFrame, window: WindowOperator) -> list[Column]:
     keys = [(quoted(field.name), field.dataType) for field in frame.schema.fields if field.name in by]
     check = f"xxhash64({', '.join([f'{_SALT}', *([distinguished(keys)] if keys else [])])})"
     return [F.expr(_code(keys)).alias(CODE), F.expr(check).alias(CHECK)]
+
+
+def group_code(by: Sequence[T.StructField]) -> str:
+    """The code of a row's group, before Spark has grouped equal keys; for types with one form of a value."""
+    return _code([(_canonical(field), field.dataType) for field in by])
 
 
 def _code(keys: Sequence[tuple[str, T.DataType]]) -> str:

@@ -125,6 +125,7 @@ class Publisher:
             if folder.url not in files.folders.values():
                 # An output that has moved may have taken its files along.
                 _refuse_foreign_files(name, folder, has_written=name in files.folders)
+            _refuse_other_format(self._outputs[name], folder)
         urls = {name: folder.url for name, folder in self._folders.items()}
         self._files = replace(files, folders={**files.folders, **urls})
         self.publish_all()
@@ -297,6 +298,20 @@ def _final(batch: int, number: int, file: str) -> str:
     folder, _, name = file.rpartition("/")
     published = f"part-{batch:010d}-{number:05d}.{name.partition('.')[2]}"
     return f"{folder}/{published}" if folder and not folder.startswith("/") else published
+
+
+def _refuse_other_format(output: Output, folder: Folder) -> None:
+    """Readers take all files of a folder for files of one format."""
+    ends = {"text": "txt"}.get(str(output.format).lower(), str(output.format).lower())
+    found = next((name for name, _ in folder.sizes() if is_shown(name) and _PUBLISHED.search(name)), None)
+    if found is not None and ends not in found.rpartition("/")[2].split(".")[1:]:
+        raise FlowError(
+            f"Output {output.name!r} would mix files of two formats",
+            code="OUTPUT_DIRECTORY_IN_USE",
+            got=f"{folder.url} holds {found}; the format is {output.format}",
+            why="Nothing could read the directory as a whole",
+            do="Write to another directory: the query goes on with it where it was",
+        )
 
 
 def _refuse_foreign_files(output: str, folder: Folder, has_written: bool) -> None:

@@ -22,15 +22,16 @@ from tidegate.errors import FlowError
 _NO_FORMAT = ("DATA_SOURCE_NOT_FOUND", "DATA_SOURCE_NOT_ENABLED", "Failed to find data source")
 
 
-def write(output: Output, frame: DataFrame, batch: int) -> None:
-    """Write one batch of one output that is not of files."""
+def write(output: Output, frame: DataFrame, batch: int, query_id: str) -> None:
+    """Write one batch of one output that is not of files; `query_id`: of the query that writes."""
     if output.function is not None:
         output.function(frame, batch)
         return
     if output.table is not None:
-        tables.append(output, frame, batch)
+        tables.append(output, frame, batch, query_id)
         return
-    options = {**tables.exactly_once(output, batch), **output.options} if output.path else output.options
+    once = tables.exactly_once(output, batch, query_id) if output.path else {}
+    options = {**once, **output.options}
     writer = frame.write.format(output.format or "").options(**options)
     if output.partition_by:
         writer = writer.partitionBy(*output.partition_by)

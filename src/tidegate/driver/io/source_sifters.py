@@ -84,10 +84,12 @@ class SourceSifters:
             last = known.get(name)
             same = last is not None and last["folder"] == source.fingerprint
             more, found = since(last["nodes"] if same else None, nodes)
-            offered[name], dropped[name] = more.offered, more.dropped
-            source.renews |= more.incomplete
-            regions[name] = source.by_region(nodes)
-            remembered[name] = {"folder": source.fingerprint, "nodes": found}
+            offered[name], dropped[name] = more.total, more.dropped
+            usual = last["usual"] if same else {}
+            if more.total and not more.lacking:
+                usual = dict(more.offered)
+            regions[name] = source.by_region(nodes, more.lacking, usual)
+            remembered[name] = {"folder": source.fingerprint, "nodes": found, "usual": usual}
         return SourceCounts(offered, dropped, regions, remembered)
 
 
@@ -107,8 +109,8 @@ class _Source:
         self.fingerprint: str = blake2b(url.encode(), digest_size=8).hexdigest()
         self._passing = passing(queries, name)
         self._published: Sifter | None = None
-        #: Counts of regions are missing: the sifter is published again, so that all nodes begin theirs anew.
-        self.renews: bool = False
+        #: Nodes that lost counts since the sifter was published.
+        self._lacking: frozenset[str] = frozenset()
         #: Whether the folder could not be used the last time.
         self._in_trouble = False
         self._overruled = False
@@ -118,7 +120,7 @@ class _Source:
         valid = planned is not None and planned.axes == self._passing.axes
         sifter = planned if planned is not None and valid else replace(self._passing, sample_share=0.0)
         last = self._published
-        if last is not None and replace(sifter, epoch=last.epoch) == last and not self.renews:
+        if last is not None and replace(sifter, epoch=last.epoch) == last:
             return
 
         def write() -> None:
@@ -129,7 +131,7 @@ class _Source:
                 epoch = last.epoch + (sifter.version <= last.version)
             published = replace(sifter, epoch=epoch)
             self._folder.publish(published)
-            self._published, self.renews = published, False
+            self._published, self._lacking = published, frozenset()
 
         self._tried(write)
 
@@ -145,12 +147,16 @@ class _Source:
             )
         return found
 
-    def by_region(self, nodes: list[NodeCounts]) -> Counters:
-        """The rows by region of the nodes that run the sifter that was published last."""
+    def by_region(
+        self, nodes: list[NodeCounts], lacking: frozenset[str], usual: Mapping[str, int]
+    ) -> Counters:
+        """The rows by region of the nodes that run the sifter that was published last; `lacking`, `usual`: of
+        the newest rows, as in `since` and `node_counts.by_region`."""
+        self._lacking |= lacking
         sifter = self._published
-        if sifter is None or self.renews:
+        if sifter is None:
             return Counters.zero(0)
-        return by_region(nodes, sifter.order, sifter.regions.count)
+        return by_region(nodes, sifter.order, sifter.regions.count, self._lacking, usual)
 
     def _tried(self, action: Callable[[], None]) -> None:
         try:

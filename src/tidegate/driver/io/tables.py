@@ -20,8 +20,8 @@ BATCH = "batch"
 _PARTITIONED = ("parquet", "orc", "json", "csv", "text", "avro")
 
 
-def append(output: Output, frame: DataFrame, batch: int) -> None:
-    """Write one batch to the table of an output."""
+def append(output: Output, frame: DataFrame, batch: int, query_id: str) -> None:
+    """Write one batch to the table of an output; `query_id`: of the query that writes."""
     spark, table = frame.sparkSession, str(output.table)
     if not spark.catalog.tableExists(table):
         _create(output, frame, batch)
@@ -33,12 +33,19 @@ def append(output: Output, frame: DataFrame, batch: int) -> None:
         spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
         rows.select(*map(quoted, columns)).write.mode("overwrite").insertInto(table)
     else:
-        frame.write.options(**exactly_once(output, batch), **output.options).mode("append").saveAsTable(table)
+        options = {**exactly_once(output, batch, query_id), **output.options}
+        frame.write.options(**options).mode("append").saveAsTable(table)
 
 
-def exactly_once(output: Output, batch: int) -> dict[str, str]:
-    """Options by which Delta skips a write whose application and version it has seen."""
-    return {"txnAppId": f"tidegate-{output.name}", "txnVersion": str(batch)}
+def exactly_once(output: Output, batch: int, query_id: str) -> dict[str, str]:
+    """Options by which Delta skips a write whose application and version it has seen.
+
+    Two queries may write to one table under equal names, and each counts its batches from 0. A batch run has
+    no id: nothing of it is repeated.
+    """
+    if not query_id:
+        return {}
+    return {"txnAppId": f"tidegate-{query_id}-{output.name}", "txnVersion": str(batch)}
 
 
 def _create(output: Output, frame: DataFrame, batch: int) -> None:

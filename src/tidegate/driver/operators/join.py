@@ -16,7 +16,13 @@ from tidegate.control.balance.balancing import Balanced
 from tidegate.control.receipts.ledger import RANDOM_DROP, WINDOW_DROP
 from tidegate.control.repair.debts import Needs
 from tidegate.driver.compile import ports
-from tidegate.driver.compile.column_pruning import SidePruning, condition_reads, read_columns, read_of
+from tidegate.driver.compile.column_pruning import (
+    SidePruning,
+    condition_reads,
+    pruning_of,
+    read_columns,
+    read_of,
+)
 from tidegate.driver.compile.condition_checks import check_condition, check_where, is_null, spreading_code
 from tidegate.driver.compile.graph_checks import same_time_type, selected
 from tidegate.driver.compile.join_columns import (
@@ -42,6 +48,7 @@ from tidegate.driver.frames.stream_rows import Draw, FrontDrop
 from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
 from tidegate.driver.operators.tap import Entry, PortInput
 from tidegate.driver.sql_text import condition, data
+from tidegate.join.within import TimeCondition, Within
 from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -109,10 +116,10 @@ class JoinOperator(Operator):
             "keys": [key.describe() for key in node.keys],
             "where": None if self.where is None else str(self.where),
             **({} if node.condition is None else {"condition": node.condition.describe()}),
-            "left": {"stream": layout.left.stream, "columns": list(layout.left.columns)},
-            "right": {"stream": layout.right.stream, "columns": list(layout.right.columns)},
-            # Columns that were added or pruned for this run may differ in the next.
-            "output": self.whole.simpleString(),
+            "left": {"stream": layout.left.stream, "columns": sorted(layout.left.columns)},
+            "right": {"stream": layout.right.stream, "columns": sorted(layout.right.columns)},
+            # Columns that the engine added for this run may differ in the next.
+            "output": {field.name: field.dataType.simpleString() for field in self.whole.fields},
         }
 
     def traits(self, time_from: Sequence[str]) -> OperatorTraits:
@@ -261,28 +268,28 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
     wanted = builder.wanted(name)
     if wanted is not None and where is not None:
         wanted |= condition_reads(builder.spark, columns, where)
-    columns = read_columns(columns, wanted)
+    every, columns = columns, read_columns(columns, wanted)
     shown = _shown(node, columns)
-    if not builder.cells:
+    if not builder.needs.cells:
         # A utility may read any column.
         shown = pruned(shown, selected(builder.outputs, node))
     lanes = Lanes()
-    pruning = [
-        SidePruning(name, read_of(node, columns, keys, side), builder.stored(name, side))
+    left_kept, right_kept = (
+        pruning_of(name, read_of(node, columns, keys, side), every, side, builder.stored(name, side))
         for side in (LEFT, RIGHT)
-    ]
+    )
     sides = (
-        _input(node, left, keys, builder, lanes, LEFT, pruning[LEFT]),
-        _input(node, right, keys, builder, lanes, RIGHT, pruning[RIGHT]),
+        _input(node, left, keys, builder, lanes, LEFT, left_kept),
+        _input(node, right, keys, builder, lanes, RIGHT, right_kept),
     )
     if builder.repairs(name):
         shown = with_repaired_batch(shown)
-    cells = builder.cells and node.how == "inner"
+    cells = builder.needs.cells and node.how == "inner"
     schema = spark_schema(shown, cells=cells)
     layout = JoinLayout(
         operator=name,
         how=node.how,
-        within=node.within,
+        within=_in_basic_windows(node, builder.basic_us(name)),
         partitions=builder.partitions,
         left=_side(sides[0].port),
         right=_side(sides[1].port),
@@ -301,6 +308,12 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
         layout, output=tuple(column for column, _ in columns), schema=arrow_schema(wide, name), residual=True
     )
     return JoinOperator(node, layout, sides, schema, whole, where, (candidates, wide))
+
+
+def _in_basic_windows(node: Join, basic_us: int | None) -> TimeCondition:
+    """The time condition, with the basic windows that the user set where it has any."""
+    within = node.within
+    return within.in_basic_windows(basic_us) if basic_us and isinstance(within, Within) else within
 
 
 def _compared_by_tasks(

@@ -26,6 +26,7 @@ from tidegate.control.balance.balancing import Balanced
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.ports import Lanes
 from tidegate.driver.frames.drop_frames import Passing
+from tidegate.driver.frames.frame_cache import Selection
 from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.operators.tap import Entry, PortInput, Tap
 from tidegate.model.graph import OperatorTraits, Reader
@@ -39,6 +40,7 @@ from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import WorkOrder
 
 if TYPE_CHECKING:
+    from tidegate.driver.compile.column_pruning import StoredBefore
     from tidegate.driver.operators.union import UnionPort
 
 #: The schema of tasks that stage; a type, because Spark would parse text in every batch.
@@ -113,6 +115,8 @@ class Operator(ABC):
     reports: bool = True
     #: Whether it can leave out columns that are not read behind it.
     prunes: bool = False
+    #: SQL over its results: the code of a row's group, where groups have windows of their own.
+    group_code: str = "0L"
 
     def __init__(self, name: str, node: OperatorNode, schema: T.StructType):
         self.name: str = name
@@ -169,11 +173,19 @@ class Operator(ABC):
         return not self.columns.keys() <= set(self.schema.names)
 
     @cached_property
-    def every_column(self) -> list[Column]:
+    def rows_only(self) -> Selection:
         """All columns of its rows. Those that tasks leave out are null; nothing behind reads them."""
+        return Selection(self._every_column())
+
+    @cached_property
+    def rows_and_cells(self) -> Selection:
+        """The same with the cell of each row, if they have one."""
+        return Selection(self._every_column() + ([CELL] if CELL in self.schema.names else []))
+
+    def _every_column(self) -> list[Column | str]:
         made = set(self.schema.names)
         return [
-            F.col(quoted(name)) if name in made else F.lit(None).cast(kind).alias(name)
+            quoted(name) if name in made else F.lit(None).cast(kind).alias(name)
             for name, kind in self.columns.items()
         ]
 
@@ -230,14 +242,27 @@ class Operator(ABC):
         return True
 
 
+@dataclass(frozen=True)
+class RunNeeds:
+    """What the goal and the policies of a run need of its operators."""
+
+    #: Rows of inner joins carry the cell in which they were found, for a utility.
+    cells: bool = False
+    #: Rows may be dropped in front of matches, so that Spark must count them.
+    sifts: bool = False
+    #: Joins repair skipped pairs; their rows carry the batch that skipped them where an output shows it.
+    repairs: bool = False
+    #: Length of the basic windows of joins; None: a tenth of the window.
+    basic_us: int | None = None
+
+
 class Builder(Protocol):
     """What the compiler offers to builders of operators."""
 
     spark: SparkSession
     outputs: Sequence[Output]
     partitions: int
-    #: Rows of inner joins carry the cell in which they were found, for a utility.
-    cells: bool
+    needs: RunNeeds
 
     def frame(self, node: Node) -> DataFrame:
         """A frame with the columns of a node; empty for an operator."""
@@ -259,7 +284,11 @@ class Builder(Protocol):
         """The columns of an operator that are read behind it; None: all, as far as is known."""
         ...
 
-    def stored(self, name: str, side: int) -> tuple[str, ...] | None:
+    def basic_us(self, name: str) -> int | None:
+        """Length of the basic windows of a join; None: a tenth of the window."""
+        ...
+
+    def stored(self, name: str, side: int) -> StoredBefore | None:
         """What an earlier run on the checkpoint stores of a side of a join; None: there was none."""
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -52,8 +52,7 @@ class Entry:
     @cached_property
     def passed_on(self) -> frozenset[str]:
         """Its columns that its steps pass on as its stream has them."""
-        own = {one.exprId().id() for timed in self.timed.values() for one in _output(timed)}
-        return frozenset(one.name() for one in _output(self.make()) if one.exprId().id() in own)
+        return passed_on(self.timed.values(), self.make())
 
     @cached_property
     def nested(self) -> NestedColumns | None:
@@ -62,6 +61,12 @@ class Entry:
             return None
         ((place, timed),) = self.timed.items()
         return nested_columns(self.graft, place, timed)
+
+
+def passed_on(frames: Iterable[DataFrame], behind: DataFrame) -> frozenset[str]:
+    """The columns of a frame that are those of the frames it was made of, by Spark's identity of columns."""
+    own = {one.exprId().id() for frame in frames for one in _output(frame)}
+    return frozenset(one.name() for one in _output(behind) if one.exprId().id() in own)
 
 
 def _output(frame: DataFrame) -> list[Any]:

@@ -14,6 +14,7 @@ from tidegate.control.balance.balancing import Balanced
 from tidegate.control.receipts.ledger import SAMPLING, WINDOW_DROP
 from tidegate.driver.compile.join_columns import arrow_schema
 from tidegate.driver.compile.keys import quoted
+from tidegate.driver.compile.ports import steps_of
 from tidegate.driver.compile.windows.early import EarlyAggregation, early_aggregation
 from tidegate.driver.compile.windows.window_aggregates import PartialAggregates, taken_apart
 from tidegate.driver.compile.windows.window_schema import (
@@ -28,12 +29,14 @@ from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.frames.window_frames import (
     drop_counts,
     dropped_in_front,
+    entering,
+    group_code,
     only_markers,
     partials,
     routed_partials,
 )
 from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
-from tidegate.driver.operators.tap import Tap
+from tidegate.driver.operators.tap import Tap, passed_on
 from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop import network
@@ -61,8 +64,12 @@ class WindowOperator(Operator):
         schema: T.StructType,
         plain: bool = False,
         early: EarlyAggregation | None = None,
+        groups_pass: bool = False,
     ):
         super().__init__(layout.operator, node, schema)
+        self.group_code: str = group_code([schema[name] for name in node.by]) if node.drops_groups else "0L"
+        #: Whether the steps in front leave alone the columns by which groups are told apart.
+        self.groups_pass = groups_pass
         #: The tap of its rows; None if another operator feeds it.
         self.layout: WindowLayout = layout
         self.tap: Tap | None = tap
@@ -106,7 +113,12 @@ class WindowOperator(Operator):
         return rows if read is None else rows.select(TIME, *[quoted(name) for name in sorted(read)])
 
     def drop_node(self, sources: Sequence[str]) -> network.Node:
-        return network.DropWindowNode(self.name, sources[0], self.node.spec, self.node.by)
+        # Columns that a step makes are told apart behind it.
+        groups = network.groups_text(
+            self.node.by, sources[0] if self.groups_pass else f"steps to {self.name}"
+        )
+        given = self.name, sources[0], self.node.spec, self.node.by
+        return network.DropWindowNode(*given, groups if self.node.drops_groups else None)
 
     # -- called by a batch ----------------------------------------------------------------------------
 
@@ -122,6 +134,7 @@ class WindowOperator(Operator):
             by_row=name in plan.shuffles.by_row,
             gaps=order.passing.into(feeding[0], name, late_before_us),
             kept=order.passing.out_of(name),
+            cohorts=order.passing.cohorts_of(name),
             shares=None if sampling is None else tuple(sampling["shares"]),
             seed=plan.seed,
             left_out=NOTHING_LEFT_OUT if sampling is None else left_out(sampling),
@@ -130,11 +143,11 @@ class WindowOperator(Operator):
         )
 
     def frame(self, rows: PassInput, work: WindowWork) -> DataFrame:
-        """Partial aggregation, one shuffle by instance number, then the kernels."""
+        """Partial aggregation in each partition, one shuffle by instance number, then the kernels."""
         early = rows.partials.get(self.name)
-        taken = self._entering(rows, work) if early is None else None
+        taken = entering(self, work, rows) if early is None else None
         if taken is not None:
-            rows.dropped[self.name, 0] = drop_counts(work)
+            rows.dropped[self.name, 0] = drop_counts(self, work)
         if early is not None:
             placed = routed_partials(early, self, work, rows, "early")
         elif taken is not None:
@@ -146,7 +159,7 @@ class WindowOperator(Operator):
 
     def onward(self, work: Any) -> EarlyPartials | None:
         """What the tasks in front make of their rows in this batch; None: the rows themselves are needed."""
-        chosen = dropped_in_front(work) is not None or work.shares is not None
+        chosen = dropped_in_front(self, work) is not None or work.shares is not None
         return None if self.early is None or chosen else self.early.order
 
     def reads_onward(self, pipe: Pipe) -> bool:
@@ -157,19 +170,12 @@ class WindowOperator(Operator):
         return work.state.changes_state
 
     def counts_rows(self, work: WindowWork) -> bool:
-        in_readers = self.tap is not None and dropped_in_front(work) is not None
-        return len(drop_counts(work)) > in_readers
+        in_readers = self.tap is not None and dropped_in_front(self, work) is not None
+        return len(drop_counts(self, work)) > in_readers
 
     def _tasks(self) -> Callable[[WindowWork, int, str], Task]:
         """The constructor of a task from work order, instance and attempt."""
         return WindowInstance
-
-    def _entering(self, rows: PassInput, work: WindowWork) -> DataFrame | None:
-        """The input rows without those that no kept window needs; None in a pass without any."""
-        front = dropped_in_front(work)
-        if self.tap is None:
-            return rows.upstream(self.node.parent, front=front)
-        return rows.port(self.tap.entry, () if front is None else (front,))
 
 
 def build_window(
@@ -199,4 +205,17 @@ def build_window(
     # Rows of windows of rows are never aggregated before the shuffle.
     plain = not node.spec.counts_rows and plain_keys(node, frame) and taken.may_go_by_row
     early = early_aggregation(node, frame, layout, taken, plain) if tap is None else None
-    return kind(node, layout, tap, taken, schema, plain, early)
+    return kind(
+        node, layout, tap, taken, schema, plain, early, node.drops_groups and _passes(node, builder, tap)
+    )
+
+
+def _passes(node: Window, builder: Builder, tap: Tap | None) -> bool:
+    """Whether the steps in front of a window leave its grouping columns alone."""
+    if tap is not None:
+        return tap.entry.passed_on.issuperset(node.by)
+    base, steps = steps_of(node.parent)
+    before = behind = builder.frame(base)
+    for step in steps:
+        behind = step.apply(behind)
+    return passed_on([before], behind).issuperset(node.by)

@@ -379,7 +379,8 @@ def nonempty(probe_range: ProbeRange) -> Iterator[ProbeRange]:
 def shares_by_age(order: Sequence[int], fraction: float, work: NDArray[np.float64]) -> tuple[float, ...]:
     """The part of each basic window, taken in this order, that adds up to this fraction of all work.
 
-    Basic windows without work cost nothing and are taken whole if they are in the order.
+    Basic windows in which no work is expected get the fraction itself: that costs nothing if there is none,
+    and its share of what there is otherwise.
     """
     shares = np.zeros(work.size)
     chosen = np.asarray(order, np.int64)
@@ -389,5 +390,7 @@ def shares_by_age(order: Sequence[int], fraction: float, work: NDArray[np.float6
         return tuple(shares.tolist())
     ordered = work[chosen]
     left = fraction * work.sum() - (np.cumsum(ordered) - ordered)
-    shares[chosen] = np.where(ordered > 0, np.clip(left / np.where(ordered > 0, ordered, 1.0), 0, 1), 1.0)
+    shares[chosen] = np.where(
+        ordered > 0, np.clip(left / np.where(ordered > 0, ordered, 1.0), 0, 1), fraction
+    )
     return tuple(shares.tolist())

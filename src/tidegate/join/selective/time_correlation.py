@@ -7,7 +7,8 @@ ordered by matches per comparison, the most productive first, and counting start
 
 Guarantee: the order is a function of the observations since the last adaptation and of the previous order
 alone; `snapshot` → `restore` gives the same answers. Ages of equal value are taken newest first, so without
-any observation the result is plain partial processing.
+any observation the result is plain partial processing. An age that was never seen counts as an average one in
+the order, and not at all in the value of the window.
 
 Where we differ: the paper divides the matches by an expected number of comparisons (rates times basic
 window). We divide by the comparisons actually made, so that the incomplete first and last basic windows,
@@ -36,18 +37,20 @@ class TimeCorrelation:
         # Floats: matches may be weighted, and candidate pairs are estimates for some rows.
         self._matches: NDArray[np.float64] = np.zeros(ages, np.float64)
         self._comparisons: NDArray[np.float64] = np.zeros(ages, np.float64)
-        #: Matches per comparison, by age, as of the last adaptation.
-        self.values: NDArray[np.float64] = np.zeros(ages, np.float64)
+        #: Matches per comparison, by age, as of the last adaptation; NaN for ages that were never seen.
+        self.values: NDArray[np.float64] = np.full(ages, np.nan)
 
     @property
     def order(self) -> tuple[int, ...]:
         """Ages, the most productive first."""
-        return tuple(np.argsort(-self.values, kind="stable").tolist())
+        known = np.where(np.isnan(self.values), self.value, self.values)
+        return tuple(np.argsort(-known, kind="stable").tolist())
 
     @property
     def value(self) -> float:
         """Expected matches of one comparison with any row of the window: the mean over its basic windows."""
-        return float(self.values.mean())
+        seen = self.values[~np.isnan(self.values)]
+        return float(seen.mean()) if seen.size else 0.0
 
     def observe(self, matches: NDArray[Any], comparisons: NDArray[Any]) -> None:
         """Add the matches and comparisons of fully processed rows, by age."""
@@ -73,7 +76,7 @@ class TimeCorrelation:
         return {
             "matches": self._matches.tolist(),
             "comparisons": self._comparisons.tolist(),
-            "values": self.values.tolist(),
+            "values": [None if np.isnan(value) else value for value in self.values.tolist()],
         }
 
     @classmethod
@@ -81,5 +84,5 @@ class TimeCorrelation:
         restored = cls(len(raw["values"]))
         restored._matches[:] = raw["matches"]
         restored._comparisons[:] = raw["comparisons"]
-        restored.values[:] = raw["values"]
+        restored.values[:] = np.array(raw["values"], np.float64)
         return restored

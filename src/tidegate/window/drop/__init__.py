@@ -3,6 +3,8 @@
 drop_window.py     the logical window of a drop over nested and shared windows (table 2)
 source_range.py    the exact source times of an output window
 window_drop.py     the operator: which windows go, by one coin per batch of windows
+group_drop.py      the same by groups: which cohorts lose which windows
+cohorts.py         what was decided about all cohorts, as one set of times
 decisions.py       the decisions, looked up by window
 early_drop.py      the rows that no kept window needs
 gap_table.py       a constant-time test for these rows

@@ -22,6 +22,7 @@ from typing import Any
 
 from tidegate.model.json_values import Snapshot
 from tidegate.model.times import BEGINNING_US
+from tidegate.window.drop.cohorts import Cohorts, as_missing, from_json, to_json
 from tidegate.window.drop.intervals import NOTHING, Intervals, union
 from tidegate.window.drop.kept_arrows import Arrow
 from tidegate.window.drop.lacking import closed_over, reach_us
@@ -34,7 +35,7 @@ CONTROL = "dropped"
 
 @dataclass(frozen=True)
 class DecidedWindows:
-    """The windows of one operator, by their start."""
+    """The windows of one operator, by their start; of each cohort at its place (`cohorts.py`)."""
 
     #: Windows that start before this time are decided.
     until_us: int
@@ -64,7 +65,8 @@ class DroppedWindows:
 
     def chosen(self, network: Network, output: str) -> Intervals:
         """Windows that an output does not write because it was decided so; others may lack rows."""
-        node, mine = network.by_name[output], [self.shut.get(output, NOTHING)]
+        node, shut = network.by_name[output], self.shut.get(output, NOTHING)
+        mine = [as_missing(shut, None, network.cohorts_of(output)) if shut.low.size else shut]
         decided = self.windows.get(network.shown_by(output).name)
         if decided is not None and isinstance(node, DropOutputNode) and node.max_gap is not None:
             mine.append(decided.dropped)
@@ -86,7 +88,8 @@ class DroppedWindows:
                 closed_us = closed_before(network, name, settled_us)
                 # The last run counts for the gap, while the next window may still be dropped.
                 ends = one.until_us >= closed_us
-                left = one.dropped.since(min(closed_us, one.until_us - 1) if ends else closed_us)
+                since_us = min(closed_us, one.until_us - 1) if ends else closed_us
+                left = _since(one.dropped, since_us, network.cohorts_of(name))
                 if ends or left.low.size:
                     windows[name] = DecidedWindows(one.until_us, left, one.drop_debt)
         for output, starts in self.shut.items():
@@ -99,39 +102,53 @@ class DroppedWindows:
         found = {}
         for (parent, child), times in self.gaps.items():
             if child in network.by_name and parent in network.by_name[child].parents:
-                left = times.since(_needed_from(network, parent, child, settled_us))
+                needed_us = _needed_from(network, parent, child, settled_us)
+                left = _since(times, needed_us, network.cohorts_on(parent, child))
                 found.update({(parent, child): left} if left.low.size else {})
         return found
 
-    def to_json(self) -> Snapshot:
+    def to_json(self, network: Network) -> Snapshot:
         return {
             "windows": {
-                name: {"until_us": one.until_us, "debt": one.drop_debt, "dropped": one.dropped.to_json()}
+                name: {
+                    "until_us": one.until_us,
+                    "debt": one.drop_debt,
+                    "dropped": to_json(one.dropped, network.cohorts_of(name)),
+                }
                 for name, one in self.windows.items()
             },
             "shut": {name: one.to_json() for name, one in self.shut.items()},
-            "gaps": self._gaps_by_parent(),
+            "gaps": self._gaps_by_parent(network),
         }
 
-    def _gaps_by_parent(self) -> dict[str, Any]:
+    def _gaps_by_parent(self, network: Network) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for (parent, child), one in self.gaps.items():
-            found.setdefault(parent, {})[child] = one.to_json()
+            found.setdefault(parent, {})[child] = to_json(one, network.cohorts_on(parent, child))
         return found
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> DroppedWindows:
+    def from_json(cls, raw: Mapping[str, Any], network: Network) -> DroppedWindows:
+        """What a plan or a manifest says about a network, which may drop by other groups than it did."""
         decided = {
-            name: DecidedWindows(one["until_us"], Intervals.from_json(one["dropped"]), one["debt"])
+            name: DecidedWindows(
+                one["until_us"], from_json(one["dropped"], network.cohorts_of(name)), one["debt"]
+            )
             for name, one in raw.get("windows", {}).items()
+            if name in network.by_name
         }
         shut = {name: Intervals.from_json(one) for name, one in raw.get("shut", {}).items()}
         gaps = {
-            (parent, child): Intervals.from_json(one)
+            (parent, child): from_json(one, network.cohorts_on(parent, child))
             for parent, children in raw.get("gaps", {}).items()
             for child, one in children.items()
+            if parent in network.by_name and child in network.by_name
         }
         return cls(decided, shut, gaps)
+
+
+def _since(times: Intervals, time_us: int, cohorts: Cohorts | None) -> Intervals:
+    return times.since(time_us) if cohorts is None else cohorts.since(times, time_us)
 
 
 def closed_before(network: Network, operator: str, settled_us: Mapping[str, int]) -> int:

@@ -7,8 +7,9 @@
     their starts        ████████████████████                 dropped on every arrow behind the window
 
 Guarantee: a result that is in no gap of its arrow has all its rows, in any network with these operators; it
-does not matter which outputs there are, and which windows were wanted when rows were dropped. Limit: between
-two windows that lack rows, one too short to hold any result of its parent counts as lacking, too.
+does not matter which outputs there are, and which windows were wanted when rows were dropped. Where other
+groups are told apart behind a window than in it, what some groups lack counts as missing for all. Limit:
+between two windows that lack rows, one too short to hold any result of its parent counts as lacking, too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.model.times import BEGINNING_US, END_US, LEFT, RIGHT
+from tidegate.window.drop.cohorts import as_missing
 from tidegate.window.drop.intervals import NOTHING, Intervals, merged, union
 from tidegate.window.drop.kept_arrows import Arrow
 from tidegate.window.drop.network import DropJoinNode, DropWindowNode, Network, Node, time_window
@@ -37,9 +39,13 @@ def closed_over(network: Network, gaps: Mapping[Arrow, Intervals]) -> dict[Arrow
     found: dict[Arrow, Intervals] = {}
     for node in network.nodes:
         lacking, spec = _lacking(node, found), network.result_spec(node.name)
+        groups = network.groups_of(node.name)
         for child in network.children[node.name]:
             arrow = node.name, child.name
-            gap = union([lacking, gaps.get(arrow, NOTHING)])
+            same = network.groups_on(*arrow) == groups
+            cohorts = network.cohorts_of(node.name), network.cohorts_on(*arrow)
+            mine = lacking if same or not lacking.low.size else as_missing(lacking, *cohorts)
+            gap = union([mine, gaps.get(arrow, NOTHING)])
             if spec is not None:
                 first, beyond = starts_in(spec, gap)
                 gap = merged(spec.start(first), spec.start(beyond - 1) + 1)

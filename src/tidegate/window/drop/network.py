@@ -15,12 +15,14 @@ Without what they compute: only how they change the times of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import lcm
 
 from tidegate.errors import FlowError
 from tidegate.model.times import LEFT
+from tidegate.window.drop.cohorts import Cohorts
 from tidegate.window.drop.source_range import JoinReach, Step
 from tidegate.window.spec import UNIT_US, RowsSpec, WindowSpec
 
@@ -59,6 +61,9 @@ class DropWindowNode:
     #: The rows of a `RowsSpec` window depend on the number of rows before.
     spec: WindowSpec | RowsSpec
     by: tuple[str, ...] = ()
+    #: If windows of some groups may be dropped: what tells the groups apart. Windows with an equal text have
+    #: the same groups of the same rows. None: all groups lose the same windows.
+    groups: str | None = None
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -124,6 +129,11 @@ class DropOutputNode:
 
 
 Node = DropSourceNode | DropStepNode | DropWindowNode | DropJoinNode | DropOutputNode
+
+
+def groups_text(by: Sequence[str], origin: str) -> str:
+    """What tells the groups of a window apart: columns, and which rows have them."""
+    return f"{', '.join(by)} of {origin}"
 
 
 def time_window(node: Node) -> WindowSpec | None:
@@ -194,6 +204,31 @@ class Network:
     def result_spec(self, name: str) -> WindowSpec | None:
         """The windows that leave a node, or that an output shows; None: these are no windows of time."""
         return time_window(self.shown_by(name))
+
+    @cached_property
+    def cohorts(self) -> Cohorts | None:
+        """Where the times of groups lie that lose other windows than others; None: there are none."""
+        if not any(isinstance(node, DropWindowNode) and node.groups for node in self.nodes):
+            return None
+        return Cohorts.of_slide(lcm(*(spec.slide_us for node in self.nodes if (spec := time_window(node)))))
+
+    def groups_of(self, name: str) -> str | None:
+        """Which groups of the rows that leave a node may be missing; None: all are alike."""
+        node = self.shown_by(name)
+        return node.groups if isinstance(node, DropWindowNode) else None
+
+    def groups_on(self, parent: str, child: str) -> str | None:
+        """By which groups rows are dropped on an arrow: those of the window behind it."""
+        node = self.by_name[child]
+        if isinstance(node, DropWindowNode):
+            return node.groups
+        return None if isinstance(node, DropJoinNode) else self.groups_of(parent)
+
+    def cohorts_of(self, name: str) -> Cohorts | None:
+        return self.cohorts if self.groups_of(name) else None
+
+    def cohorts_on(self, parent: str, child: str) -> Cohorts | None:
+        return self.cohorts if self.groups_on(parent, child) else None
 
     def grid_us(self, name: str) -> int:
         """The distance between the times of rows that leave a node: behind a window, its slide."""

@@ -16,12 +16,13 @@ less work; further up it would not.
   cross a split to an output that must be complete.
 - A join is crossed to both sides. A row is dropped in front of it only if no pair that it can form falls
   into a kept window.
+- A drop by groups crosses only windows with the same groups, and shares decisions only with drops of these.
 
 Guarantee: every output is decided by one drop, whatever it shares, and that drop never leaves out more
 windows in a row than the output's own `max_gap`.
 
-Where we differ: decisions go by time alone and hold for all groups, so windows that group differently are
-homogeneous for us. An output without a time window above it (or with a join in between) has no windows that
+Where we differ: decisions that go by time alone hold for all groups, so windows that group differently are
+homogeneous for them. An output without a time window above it (or with a join in between) has no windows that
 could go missing; it has no drop, and is only ever shut off (`control/goal/shed_options.py`).
 """
 
@@ -63,6 +64,8 @@ class DropPlacement:
     #: These and all arrows behind them: each has fewer rows.
     behind: tuple[Point, ...]
     offset_us: int = 0
+    #: Which groups it decides about by themselves; None: about all alike.
+    groups: str | None = None
 
 
 def place(network: Network) -> tuple[DropPlacement, ...]:
@@ -74,7 +77,7 @@ def place(network: Network) -> tuple[DropPlacement, ...]:
             shown.setdefault(network.shown_by(name).name, set()).add(name)
     groups = [frozenset(names) for names in shown.values()]
     while True:
-        climb = _Climb(network, [_common(own, group) for group in groups])
+        climb = _Climb(network, [_common(network, own, group) for group in groups])
         if climb.joining is None:
             return climb.placements()
         groups = [group for group in groups if not group <= climb.joining] + [climb.joining]
@@ -95,14 +98,18 @@ class _Want:
     child: str
     group: frozenset[str]
     window: DropWindow
+    #: Which groups its drop distinguishes; None: none.
+    groups: str | None
 
 
-def _common(own: Mapping[str, DropWindow | None], group: frozenset[str]) -> dict[str, _Want]:
+def _common(
+    network: Network, own: Mapping[str, DropWindow | None], group: frozenset[str]
+) -> dict[str, _Want]:
     """The results of outputs that decide together, each in the windows common to all of them."""
     windows = {name: window for name, window in own.items() if window is not None and name in group}
     common = shared(list(windows.values()))
     return {
-        name: _Want(name, group, replace(common, size_us=window.size_in(common)))
+        name: _Want(name, group, replace(common, size_us=window.size_in(common)), network.groups_of(name))
         for name, window in windows.items()
     }
 
@@ -129,8 +136,8 @@ class _Climb:
             window, outputs = reached[0][0].window, tuple(sorted(group, key=order.index))
             ends = tuple(point for point, ended in reached if ended)
             behind = tuple(point for point, _ in reached)
-            shape = window.slide_us, window.max_gap
-            drops.append(DropPlacement(outputs, *shape, ends, behind, window.offset_us))
+            shape, groups = (window.slide_us, window.max_gap), self.network.groups_of(outputs[0])
+            drops.append(DropPlacement(outputs, *shape, ends, behind, window.offset_us, groups))
         return tuple(sorted(drops, key=lambda drop: order.index(drop.outputs[0])))
 
     def _visit(self, node: Node) -> None:
@@ -140,7 +147,7 @@ class _Climb:
             return
         wants = [want for want in self._wants[node.name] if want is not None]
         crossing = self._together(node, wants) if len(wants) == len(self._wants[node.name]) else None
-        ends = crossing is None or not _crossed(node) or not crossing.window.drops_rows
+        ends = crossing is None or not _crossed(node, crossing.groups) or not crossing.window.drops_rows
         for want in wants:
             window = want.window if crossing is None else crossing.window
             self._reached.append((want.group, Point(node.name, want.child, window), ends))
@@ -151,19 +158,21 @@ class _Climb:
 
     def _together(self, node: Node, wants: Sequence[_Want]) -> _Want | None:
         """The common need of all children, if one drop can serve them."""
-        if not wants:
+        if len({want.groups for want in wants}) != 1:
             return None
         groups = {want.group for want in wants}
         common = shared([want.window for want in wants])
         if len(groups) == 1:
-            return _Want(node.name, wants[0].group, common)
+            return _Want(node.name, wants[0].group, common, wants[0].groups)
         if common.drops_rows and self.joining is None:
             self.joining = frozenset[str]().union(*groups)
         return None
 
 
-def _crossed(node: Node) -> bool:
-    """True if a drop in front of this node has the same effect as behind it."""
+def _crossed(node: Node, groups: str | None) -> bool:
+    """True if a drop (by these groups) in front of this node has the same effect as behind it."""
+    if groups is not None and isinstance(node, DropWindowNode | DropJoinNode):
+        return isinstance(node, DropWindowNode) and node.groups == groups
     counts_rows = isinstance(node, DropWindowNode) and time_window(node) is None
     return not isinstance(node, DropSourceNode) and not counts_rows
 

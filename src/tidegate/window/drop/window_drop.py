@@ -103,7 +103,7 @@ class WindowDrop:
 
     def decide(self, state: DropState, up_to_us: int, p: float) -> DropState:
         """Decide all windows that start up to a time, and the rest of the last one's batch."""
-        self._check(p)
+        self.check(p)
         window, size = state.decisions.end, self.per_coin or self.max_gap
         first = window // size
         beyond = min(self._window_at(up_to_us) // size, first + BATCHES_MAX) + 1
@@ -142,7 +142,8 @@ class WindowDrop:
                 return 0, 0
         return gap, drop_debt
 
-    def _check(self, p: float) -> None:
+    def check(self, p: float) -> None:
+        """Raise if the share is more than the longest gap allows."""
         if not 0 <= p <= share_max(self.max_gap):
             raise FlowError(
                 f"With at most {self.max_gap} windows missing in a row, a share of 0 to "
@@ -186,8 +187,13 @@ class DropState:
 def coins(batches: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
     """A number in [0, 1) for each batch of windows: SplitMix64 of its number and the seed."""
     mixed = (batches.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed += np.uint64(seed * 0xD1B54A32D192ED03 % 2**64)
+    mixed += seed_bits(seed)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)
     return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def seed_bits(seed: int) -> np.uint64:
+    """A seed of any size as 64 bits."""
+    return np.uint64(seed * 0xD1B54A32D192ED03 % 2**64)

@@ -156,6 +156,9 @@ def _gather(groups: list[tuple[RowRun, Positions]], name: str, wanted: pa.DataTy
         column = pa.array(_times(groups))
         return column if wanted is None else column.view(wanted)
     taken = [pc.take(run.column(name), pa.array(rows), boundscheck=False) for run, rows in groups]
+    if wanted is not None:
+        # Rows that were stored before the column was added.
+        taken = [one.cast(wanted) if pa.types.is_null(one.type) else one for one in taken]
     column = taken[0] if len(taken) == 1 else pa.concat_arrays([one_array(t) for t in taken])
     # Stored arrays keep the type they arrived with; the declared time zone or key type may differ.
     return column if wanted is None or column.type == wanted else column.cast(wanted)

@@ -209,6 +209,11 @@ class StoredRun(RowRun):
     def rows(self) -> pa.RecordBatch:
         return self._cache.batch(self.piece.data)
 
+    def column(self, name: str) -> pa.Array:
+        """A column of these rows; null in those that were stored before a run added it to the flow."""
+        known = name in self.rows.schema.names
+        return self.rows.column(name) if known else pa.nulls(self.rows.num_rows)
+
     @cached_property
     def codes(self) -> NDArray[np.uint64]:  # type: ignore[override]
         return as_numpy(self.rows.column(CODE))

@@ -196,15 +196,16 @@ class WindowInstance:
         order = _order(code, check, starts)
         chosen = received.taken([CHECK, *self.layout.by], mine[order])
         code, starts = code[order], starts[order]
-        if received.single or self.layout.makes_states:
-            code, starts, chosen = self._added_up(code, starts, chosen)
+        # Partials may come from several partitions of Spark.
+        fresh = received.single or self.layout.makes_states
+        code, starts, chosen = self._added_up(code, starts, chosen, fresh)
         sorted_rows = pa.RecordBatch.from_arrays(
             [one_array(column) for column in chosen.columns], names=chosen.column_names
         )
         self.new = list(self._by_slot(code, starts, sorted_rows))
 
     def _added_up(
-        self, code: NDArray[np.uint64], starts: NDArray[np.int64], rows: pa.Table
+        self, code: NDArray[np.uint64], starts: NDArray[np.int64], rows: pa.Table, fresh: bool
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], pa.Table]:
         """Sorted rows aggregated into one partial per group and pane."""
         merged = merge_runs([KeyRun(code, self.panes.of(starts), _words(rows.column(CHECK)))])
@@ -213,7 +214,7 @@ class WindowInstance:
             return code, starts, rows
         first, cut = merged.order[stretches.begin], MergedRows(rows, merged, stretches)
         keys = cut.keys([CHECK, *self.layout.by])
-        partials = self.columns.partials(cut, fresh=True)
+        partials = self.columns.partials(cut, fresh=fresh)
         columns = [*keys.columns, *partials.values()]
         added = pa.Table.from_arrays(columns, names=[*keys.column_names, *partials])
         return code[first], starts[first], added
@@ -302,7 +303,11 @@ class WindowInstance:
         table, merged = self._together(runs, *panes_needed(self.panes, *bounds), codes)
         stretches = closing_windows(merged, self.panes, *bounds)
         if self.work.kept is not None:
-            stretches = stretches.only(self.work.kept.contain(self.spec.start(stretches.at)))
+            times = self.spec.start(stretches.at)
+            if self.work.cohorts is not None:
+                codes_of = _words(table.column(CODE))[merged.order[stretches.begin]]
+                times = self.work.cohorts.of(codes_of, times)
+            stretches = stretches.only(self.work.kept.contain(times))
         starts, ends = self.spec.start(stretches.at), self.spec.end(stretches.at)
         sampled = None
         if self.layout.approximate and stretches.count:

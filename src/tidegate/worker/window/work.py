@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.model.times import BEGINNING_US
+from tidegate.window.drop.cohorts import Cohorts
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.estimate.strata import NOTHING_LEFT_OUT, LeftOut
@@ -29,6 +30,8 @@ class WindowWork:
     #: Times of rows that no kept window needs, and starts of windows to compute; None: no window drop.
     gaps: GapTable | None = None
     kept: Intervals | None = None
+    #: Where the windows of each group lie among these; None: all groups lose the same.
+    cohorts: Cohorts | None = None
     #: Of an approximate window: sampling probability per stratum, its seed, and what was dropped.
     shares: tuple[float, ...] | None = None
     seed: int = 0

@@ -76,17 +76,20 @@ def test_a_row_finds_nothing_until_its_first_match_can_come() -> None:
     assert right == [0.0]
 
 
-@pytest.mark.parametrize(("lower", "left"), [(-10, 5), (4, 7)])
+@pytest.mark.parametrize(("lower", "kept"), [(-10, 5.5), (4, 7.2)])
 def test_a_shortened_window_is_the_newest_part_of_the_time_in_which_matches_lie(
-    lower: int, left: int
+    lower: int, kept: float
 ) -> None:
+    """Half of the basic windows, of 1 second or of 0.4 that begin 4 seconds back."""
     shed = Shed(join="window_reduction")
     known = replace(manifest(None), control={"kind": kind_of(shed), "levels": {"near": 0.5}})
     operator = replace(NEAR, within=Within(lower * SECOND, 10 * SECOND))
     settings = OverloadSettings(shed, ("near",), 1.0, 1.0)
     forget_us = decide(settings, known, {"near": operator})["near"].forget_us
     newest = SLOTS * SECOND - 1
-    assert forget_us == (newest - left * SECOND, newest - (5 * SECOND if lower < 0 else 0))
+    # Right rows whose matches come before them are kept for late rows only, and stay.
+    right = newest - kept * SECOND if lower < 0 else BEGINNING_US
+    assert forget_us == (newest - kept * SECOND, right)
 
 
 def test_room_is_left_for_what_the_next_batch_brings() -> None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from tidegate.control.actuators.paper_rate import (
+    BatchLoad,
     FixedRate,
     RateAdaptation,
     RateLoad,
     RateSettings,
-    batch_load,
 )
 from tidegate.errors import FlowError
 
@@ -49,11 +49,38 @@ def test_a_restored_rate_goes_on_with_the_same_answers() -> None:
 
 
 def test_a_batch_that_took_twice_its_time_fetched_half_of_its_rows() -> None:
-    def batch(busy_seconds: float) -> RateLoad:
-        return batch_load(100, busy_seconds, trigger_seconds=1.0)
+    def batch(busy_seconds: float) -> BatchLoad:
+        return BatchLoad.of(100, busy_seconds, budget_seconds=1.0)
 
-    assert batch(2.0).fetched == 50
-    assert batch(0.5).fetched == batch(0.0).fetched == 100
+    assert batch(2.0).fitted == 50
+    assert batch(0.5).fitted == batch(0.0).fitted == 100
+
+
+@pytest.mark.parametrize("batch_seconds", [0.5, 1.0, 1.1, 2.5, 5.0, 12.0])
+def test_counts_add_up_over_a_period_whatever_the_length_of_batches(batch_seconds: float) -> None:
+    """A period of 5 seconds, and half of the rows fit."""
+    rate = RateAdaptation(RateSettings(period_seconds=5.0))
+    passed = 0.0
+    while rate.fraction == 1.0:
+        rate.add(BatchLoad(100, 50, seconds=batch_seconds))
+        passed += batch_seconds
+    assert rate.fraction == 0.5
+    assert abs(passed - 5.0) <= max(batch_seconds / 2, batch_seconds - 5.0)
+
+
+def test_rows_that_wait_at_the_sources_count_once_a_period() -> None:
+    rate = RateAdaptation(RateSettings(period_seconds=2.0))
+    rate.add(BatchLoad(100, 100, waiting=100, seconds=1.0))
+    assert rate.add(BatchLoad(100, 100, waiting=200, seconds=1.0)) == 0.5
+
+
+def test_a_restored_period_goes_on_where_it_was() -> None:
+    rate = RateAdaptation(RateSettings(period_seconds=3.0))
+    rate.add(BatchLoad(100, 20, seconds=1.0))
+    restored = RateAdaptation.restore(json.loads(json.dumps(rate.snapshot())), rate.settings)
+    for _ in range(2):
+        assert restored.add(BatchLoad(100, 20, seconds=1.0)) == rate.add(BatchLoad(100, 20, seconds=1.0))
+    assert rate.fraction == pytest.approx(0.2)
 
 
 def test_a_fixed_rate_does_not_move() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,9 @@ from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.reports import KeyLoad, PartitionLoad, TaskReport, TaskSeconds
 from tidegate.model.routing import Place, Placement, Routing
 from tidegate.policies import LsStream
+from tidegate.route.assignment import Assignment
 from tidegate.route.load import Load, no_work
+from tidegate.route.strategy import Memory
 
 KEY = 3 << 62  # In the last of four partitions.
 
@@ -122,6 +126,41 @@ def test_another_topology_than_the_checkpoint_has_is_refused() -> None:
     state = manifest(apart, piece(0, (1,), (0, 4)))
     with pytest.raises(StateError, match="BALANCE_TOPOLOGY_CHANGED"):
         balancing.reroute(settings(Balance()), state, 2, {})
+
+
+class Rotating:
+    """A strategy of one's own: every batch moves all partitions one instance on."""
+
+    name = "rotating"
+
+    def first(self, partitions: int, instances: int) -> Assignment:
+        return Assignment(instances, tuple(number % instances for number in range(partitions)))
+
+    def decide(self, load: Load, current: Assignment, memory: Memory) -> tuple[Assignment, Memory]:
+        table = tuple((one + 1) % current.instances for one in current.table)
+        return Assignment(current.instances, table), {"turns": memory.get("turns", 0) + 1}
+
+    def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
+        return self.first(len(current.table), instances)
+
+
+def test_a_strategy_of_ones_own_decides_and_remembers() -> None:
+    settings = BalanceSettings(Balance(strategy=Rotating()), 4, {"near": Balanced()})
+    balancing.check(settings, 2)
+    routing = balancing.first(settings, 2)["near"]
+    assert settings.moves
+    assert routing.left.table == (0, 1, 0, 1)
+    plan, load = PlainPlan(), Load(0, no_work(4))
+    learnt = balancing.learn(settings, plan, {"near": (load,)}, manifest(routing))  # type: ignore[arg-type]
+    assert learnt["near"]["wanted"][0]["table"] == (1, 0, 1, 0)
+    assert learnt["near"]["memories"][0] == {"turns": 1}
+    assert learnt["near"]["strategy"] == "rotating"
+
+
+class PlainPlan:
+    """A plan that remembers nothing yet."""
+
+    balance: ClassVar[dict[str, dict[str, str]]] = {}
 
 
 def test_keys_are_watched_only_where_something_could_move() -> None:

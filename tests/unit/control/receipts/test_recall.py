@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tidegate.control.receipts.recall import Estimate, pooled, recall_of, student
+from tidegate.control.receipts.recall import Estimate, pooled, recall_of, recall_of_drop, student
 from tidegate.join.selective.selection import GROUPS
 from tidegate.model.codec import from_plain, to_plain
 from tidegate.model.reports import ProbeCounts
@@ -114,3 +114,40 @@ def test_intervals_hold_the_estimate_and_stay_within_what_is_possible(parts: lis
     if whole.found and whole.true <= whole.found + whole.unseen:
         assert low >= whole.found / (whole.found + whole.unseen) * (1 - 1e-9)
     assert from_plain(Estimate, to_plain(whole)) == whole
+
+
+def dropped_batch(seed: int, skew: float, shares: tuple[float, float]) -> tuple[float, float, float, float]:
+    """New rows of both sides and stored ones, of which these shares are kept: true and estimated recall."""
+    random = np.random.default_rng(seed)
+    popularity = np.arange(1, 401) ** -skew
+    popularity /= popularity.sum()
+    whole, kept = [], []
+    for share in (shares[0], shares[1]):
+        rows = random.multinomial(4000, popularity)
+        whole.append(rows)
+        kept.append(random.binomial(rows, share))
+    pairs, found = whole[0] * whole[1], kept[0] * kept[1]
+    by_partition = np.bincount(np.arange(400) % 16, found)
+    nothing = ProbeCounts((0,), (0,), (0.0,), (0,), (0.0,))
+    probes = (nothing, ProbeCounts((9**9,), (0,), (float(found.sum()),), (0,), (0.0,)))
+    estimate = recall_of_drop(
+        (shares[0], 1.0), (np.ones(1), np.array([shares[1]])), [probes], by_partition.tolist()
+    )
+    assert estimate is not None
+    assert estimate.recall is not None
+    return (float(found.sum() / pairs.sum()), estimate.recall, *estimate.interval)
+
+
+@pytest.mark.parametrize("skew", [0.0, 0.7, 1.2])
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.1, 0.3), (0.9, 1.0)])
+def test_the_recall_of_random_drop_is_estimated_and_its_interval_covers_the_truth(
+    skew: float, shares: tuple[float, float]
+) -> None:
+    batches = [dropped_batch(seed, skew, shares) for seed in range(200)]
+    assert np.mean([guess for _, guess, _, _ in batches]) == pytest.approx(shares[0] * shares[1], rel=0.02)
+    assert np.mean([low <= true <= high for true, _, low, high in batches]) >= 0.94
+
+
+def test_a_batch_that_found_nothing_has_no_recall() -> None:
+    nothing = ProbeCounts((9,), (9,), (0.0,), (0,), (0.0,))
+    assert recall_of_drop((0.5, 0.5), (np.ones(1), np.ones(1)), [(nothing, nothing)], [0.0]) is None

@@ -184,7 +184,7 @@ def test_stored_rows_that_were_given_up_are_counted_where_they_came_from() -> No
 
 
 def test_missing_windows_are_named() -> None:
-    given = replace(told(None, joined(5)), missing={"pairs": [(0, 30, 10)]})
+    given = replace(told(None, joined(5)), missing={"pairs": [(0, 30, 10)]}, missing_count={"pairs": 4})
     row = rows_of(given)["output pairs"]
     assert (row["mode"], row["missing_windows"]) == (SUBSET, [[0, 30, 10]])
     assert (row["windows_missing"], row["loss_reasons"], row["loss_ratio"]) == (4, ["window_drop"], None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +272,18 @@ def test_a_new_output_of_an_old_checkpoint_is_refused_on_a_folder_with_files(tmp
     assert "part-00001-ab.parquet" in str(error)
     staged(tmp_path / "far", "foreign")
     expect("OUTPUT_DIRECTORY_IN_USE", lambda: a_publisher(near, far, token="third", files=manifest))
+
+
+def test_an_output_in_another_format_needs_another_folder(tmp_path: Path) -> None:
+    near = an_output(tmp_path / "near")
+    run = a_publisher(near)
+    run.link(near, staged(tmp_path / "in", "a"), 0)
+    manifest = committed(run, 0)
+    run.publish()
+    other = replace(near, format="json")
+    error = expect("OUTPUT_DIRECTORY_IN_USE", lambda: a_publisher(other, token="next", files=manifest))
+    assert "part-0000000000-00000" in str(error)
+    a_publisher(replace(other, path=str(tmp_path / "elsewhere")), token="third", files=manifest)
 
 
 # -- commit_every ---------------------------------------------------------------------------------------

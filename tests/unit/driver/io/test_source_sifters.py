@@ -117,19 +117,27 @@ def test_counts_by_region_are_those_of_the_sifter_that_this_run_published_last(t
     assert run.sources.counted(FIRST).regions["m"].offered.tolist() == [0]
 
 
-def test_a_node_that_lost_its_counts_makes_all_nodes_count_their_regions_anew(tmp_path: Path) -> None:
+def test_what_a_node_has_left_of_its_counts_is_weighted_as_it_was_before(tmp_path: Path) -> None:
     run = Run(tmp_path)
     first = run.publish(dropping(3))
-    run.folder.write_counts(NodeCounts("east", "a", *first.order, 10, 6, 4, 1, 0, (10,), (4,), (1,)))
+
+    def count(node: str, incarnation: str, rows: int) -> None:
+        regions = (rows,), (0,), (0,)
+        run.folder.write_counts(NodeCounts(node, incarnation, *first.order, rows, rows, 0, 0, 0, *regions))
+
+    count("east", "a", 0)
+    count("west", "a", 0)
     remembered = run.sources.counted(FIRST).remembered
-    run.folder.write_counts(NodeCounts("east", "b", *first.order, 5, 3, 2, 1, 0, (5,), (2,), (1,)))
+    count("east", "a", 20)
+    count("west", "a", 40)
+    remembered = run.sources.counted(after(remembered)).remembered
+    count("east", "b", 5)
+    count("west", "a", 80)
     counted = run.sources.counted(after(remembered))
-    assert counted.offered == {"m": 5}
-    assert counted.regions["m"].offered.sum() == 0, "what is left of the counts would be biased"
-    again = run.publish(dropping(3))
-    assert again == replace(first, epoch=again.epoch)
-    assert again.order > first.order
-    assert run.publish(dropping(3)) == again
+    assert counted.offered == {"m": 45}
+    # West has counted for two intervals, in which east usually gets twice 20 rows.
+    assert counted.regions["m"].offered.tolist() == [80 + 40]
+    assert run.publish(dropping(3)) == first, "nothing to publish"
 
 
 def test_nodes_that_follow_a_later_run_are_named_once(tmp_path: Path) -> None:

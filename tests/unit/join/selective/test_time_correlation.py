@@ -42,6 +42,15 @@ def test_an_age_without_comparisons_keeps_its_value() -> None:
     assert window.values.tolist() == [0.2, 0.5]
 
 
+def test_an_age_that_was_never_seen_is_an_average_one_and_no_part_of_the_value() -> None:
+    window = TimeCorrelation(4)
+    window.observe(counts(0, 1, 9, 2), counts(0, 10, 10, 10))
+    assert window.adapt() == (2, 0, 3, 1)
+    assert window.value == pytest.approx((0.1 + 0.9 + 0.2) / 3)
+    restored = TimeCorrelation.restore(json.loads(json.dumps(window.snapshot())))
+    assert (restored.order, restored.value) == (window.order, window.value)
+
+
 def test_a_restored_window_goes_on_with_the_same_answers() -> None:
     window = TimeCorrelation(3)
     window.observe(counts(1, 5, 2), counts(10, 10, 10))

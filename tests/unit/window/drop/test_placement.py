@@ -226,3 +226,57 @@ def test_a_network_with_a_name_twice_or_an_unknown_parent_is_refused() -> None:
 def test_a_gap_of_less_than_a_window_is_refused_by_name() -> None:
     with pytest.raises(FlowError, match=r"OUTPUT_MAX_GAP_RANGE.*output 'out' is less than one window"):
         DropOutputNode("out", "a", 0)
+
+
+def grouped(name: str, parent: str, spec: WindowSpec, groups: str | None) -> DropWindowNode:
+    return DropWindowNode(name, parent, spec, ("cell",), groups)
+
+
+def test_a_drop_by_groups_crosses_windows_with_the_same_groups_alone() -> None:
+    for inner, point in (
+        ("cell of rows", ("rows", "inner")),
+        ("hour of rows", ("inner", "outer")),
+        (None, ("inner", "outer")),
+    ):
+        (drop,) = place(
+            Network(
+                (
+                    DropSourceNode("rows"),
+                    grouped("inner", "rows", TEN, inner),
+                    grouped("outer", "inner", HUNDRED, "cell of rows"),
+                    DropOutputNode("out", "outer", 10),
+                )
+            )
+        )
+        assert drop.groups == "cell of rows"
+        assert arrows(drop) == [point]
+
+
+def test_a_drop_by_groups_ends_behind_a_join() -> None:
+    (drop,) = place(
+        Network(
+            (
+                DropSourceNode("left"),
+                DropSourceNode("right"),
+                DropJoinNode("join", "left", "right", 0, 5),
+                grouped("windows", "join", HUNDRED, "cell of join"),
+                DropOutputNode("out", "windows", 10),
+            )
+        )
+    )
+    assert arrows(drop) == [("join", "windows")]
+
+
+@pytest.mark.parametrize("groups", ["cell of rows", "hour of rows", None])
+def test_outputs_of_a_split_decide_together_by_groups_only_if_these_are_the_same(groups: str | None) -> None:
+    drops = place(
+        split(
+            grouped("a", "shared", WindowSpec(3, 2), "cell of rows"),
+            DropOutputNode("out a", "a", 9),
+            grouped("b", "shared", WindowSpec(3, 3), groups),
+            DropOutputNode("out b", "b", 9),
+        )
+    )
+    same = groups == "cell of rows"
+    assert [drop.outputs for drop in drops] == ([("out a", "out b")] if same else [("out a",), ("out b",)])
+    assert [arrows(drop)[0][1] for drop in drops] == (["shared"] if same else ["a", "b"])

@@ -31,8 +31,9 @@ def check_by(node: Window, frame: DataFrame) -> None:
             do="Name columns of the stream in by=…, or add them with with_column",
         )
     unclear = [name for name in node.by if not _equal_where_hashes_are(frame.schema[name].dataType)]
-    if unclear and (node.approximate or node.spec.counts_rows):
-        which = "Approximate windows" if node.approximate else "Windows of rows"
+    if unclear and (node.approximate or node.spec.counts_rows or node.drops_groups):
+        which = "Windows of rows" if node.spec.counts_rows else "Approximate windows"
+        which = 'Windows with drop="groups"' if node.drops_groups else which
         raise FlowError(
             f"{which} cannot group by columns of this type",
             code="WINDOW_BY_TYPE_INVALID",
