@@ -410,7 +410,11 @@ def tuned_numbers(modules: list[Module]) -> Iterator[Finding]:
             continue
         for node in ast.walk(module.tree):
             number = node.value if isinstance(node, ast.Constant) else None
-            if type(number) in (int, float, complex) and number not in PLAIN_NUMBERS:
+            if (
+                isinstance(number, int | float)
+                and not isinstance(number, bool)
+                and number not in PLAIN_NUMBERS
+            ):
                 yield module.finding(f"number {number} outside of {TUNED[folder]}", node)
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf
 from sys import float_info
 from typing import TYPE_CHECKING
 
@@ -98,11 +99,15 @@ class CostModel:
         seconds: float,
         tuning: LoadTuning = TUNING.load,
         first_work: float = 1.0,
+        last_most: float = inf,
     ) -> None:
-        """Learn from one batch. `first_work`: the part of the first time that is attributed to work."""
+        """Learn from one batch.
+
+        `first_work`: the part of the first time that is attributed to work; `last_most`: bound on the last cost.
+        """
         made = np.append(1.0, effort.parts)
         if self.is_blank:
-            self._guess(effort, seconds, first_work, tuning)
+            self.guess(effort, seconds, tuning, first_work)
         expected = float(np.dot(self.costs, made))
         before = np.array(self.scale)
         known = bool((made <= 2 * before).all())
@@ -117,9 +122,18 @@ class CostModel:
         hold = np.full(PARTS + 1, (noise / tuning.drift) ** 2)
         hold[(before == 0) | (np.arange(PARTS + 1) == self.main)] *= tuning.absorbs
         used = np.array(self.scale) > 0
-        self.costs = held_costs(products, times, unit, used, hold, np.array(self.costs)).tolist()
+        near = np.array(self.costs)
+        costs = held_costs(products, times, unit, used, hold, near)
+        if costs[-1] > last_most:
+            used[-1] = False
+            costs = held_costs(products, times - last_most * products[-1], unit, used, hold, near)
+            costs[-1] = last_most
+        self.costs = costs.tolist()
 
-    def _guess(self, effort: Effort, seconds: float, first_work: float, tuning: LoadTuning) -> None:
+    def guess(
+        self, effort: Effort, seconds: float, tuning: LoadTuning = TUNING.load, first_work: float = 1.0
+    ) -> None:
+        """Attribute the first time to the main cost, without learning from it yet."""
         work = _COMPARISON if effort.comparisons else _ROW
         count = max(effort.comparisons or effort.rows, 1.0)
         self.costs[_FIXED], self.costs[work] = (1 - first_work) * seconds, first_work * seconds / count

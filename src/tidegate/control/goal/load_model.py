@@ -1,6 +1,6 @@
 """Load model: predicted time of a batch from what each operator does, learnt online.
 
-    batch = Σ operators ( rows · row + comparisons · comparison + outputs · output + … ) + rest
+    batch = shown · Σ operators ( rows · row + comparisons · comparison + outputs · output + … ) + rest
     rest  = fixed + rows · row
 
 Ours: the papers consider one operator. Tasks of joins report their processor time, for rows (which are stored
@@ -9,6 +9,10 @@ the rows both grow in the same batch. What no task reports is the rest: Spark, d
 of operators that do not report. Each has its own `cost_model.py`. So a slow phase of the machine is not
 mistaken for expensive comparisons.
 
+Reported seconds need not make a batch longer: work may go on beside a slow sink. So the rest has one more
+cost, the seconds of a batch per second reported; 1 at first. Where shedding does not shorten batches, it
+falls, shedding saves nothing any more, and is taken back.
+
 Guarantee: the time of a batch is linear in effort, so the saving of a shed option is known without trying it.
 """
 
@@ -16,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from sys import float_info
 from typing import TYPE_CHECKING
 
@@ -70,18 +74,25 @@ class LoadModel:
     @property
     def fixed(self) -> float:
         """Seconds of a batch in which no operator does anything."""
-        models = (*self.probing.values(), *self.keeping.values(), self.rest)
-        return sum(model.fixed for model in models)
+        measured = (*self.probing.values(), *self.keeping.values())
+        return self.rest.fixed + self._shown * sum(model.fixed for model in measured)
+
+    @property
+    def _shown(self) -> float:
+        """The seconds by which a second that tasks report makes a batch longer."""
+        return self.rest.costs[-1]
 
     def rates(self, operator: str) -> NDArray[np.float64]:
         """Seconds per row, comparison, output and byte of an operator."""
+        of_rest = np.append(self.rest.rates[:-1], 0.0)
         if operator == SOURCES:
-            return self.rest.rates if self.measured else np.zeros(PARTS)
+            return of_rest if self.measured else np.zeros(PARTS)
         if operator not in self.probing:
-            known = np.zeros(PARTS) if self.measured else self.rest.rates
+            known = np.zeros(PARTS) if self.measured else of_rest
         else:
             known = self.probing[operator].rates
             known = known + self.keeping[operator].rates if operator in self.keeping else known
+            known = self._shown * known
         rates: NDArray[np.float64] = np.maximum(known, _LEAST_RATES)
         return rates
 
@@ -115,11 +126,20 @@ class LoadModel:
         self.measured = not others
         work = Effort.total(others) if others else efforts.get(SOURCES, Effort())
         of_work = tuning.first_work if first_work is None else first_work
-        self.rest.observe(work, max(0.0, busy_seconds - scale * together), tuning, of_work)
+        self._observe_rest(work, busy_seconds, scale * together, tuning, of_work)
 
     def observe_empty(self, busy_seconds: float, tuning: LoadTuning = TUNING.load) -> None:
         """Learn from a batch without rows: it is all fixed cost."""
-        self.rest.observe(Effort(), busy_seconds, tuning, first_work=0.0)
+        self._observe_rest(Effort(), busy_seconds, 0.0, tuning, first_work=0.0)
+
+    def _observe_rest(
+        self, work: Effort, busy_seconds: float, reported: float, tuning: LoadTuning, first_work: float
+    ) -> None:
+        """Learn from the time of a batch and the seconds of it that tasks reported."""
+        if self.rest.is_blank:
+            self.rest.guess(work, busy_seconds - reported, tuning, first_work)
+            self.rest.costs[-1] = 1.0
+        self.rest.observe(replace(work, bytes=reported), busy_seconds, tuning, last_most=1.0)
 
 
 def wall_seconds(instances: Sequence[float], parallelism: int) -> float:

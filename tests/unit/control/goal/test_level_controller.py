@@ -177,7 +177,7 @@ def test_a_batch_that_its_source_limits_is_expected_to_be_as_much_shorter() -> N
     machine = Machine()
     decided = machine.run(0.9, 5)
     machine.goal.expect(decided, 0.5)
-    assert machine.run(0.45).predicted == pytest.approx(machine.seconds[-1], rel=0.05)
+    assert machine.run(0.45).predicted == pytest.approx(machine.seconds[-1], rel=0.1)
 
 
 def test_only_the_freshest_rows_are_let_in_when_everything_else_left_out_is_not_enough() -> None:
