@@ -410,12 +410,9 @@ def tuned_numbers(modules: list[Module]) -> Iterator[Finding]:
             continue
         for node in ast.walk(module.tree):
             number = node.value if isinstance(node, ast.Constant) else None
-            if (
-                isinstance(number, int | float)
-                and not isinstance(number, bool)
-                and number not in PLAIN_NUMBERS
-            ):
-                yield module.finding(f"number {number} outside of {TUNED[folder]}", node)
+            is_number = isinstance(number, int | float) and not isinstance(number, bool)
+            if is_number and number not in PLAIN_NUMBERS:
+                yield module.finding(f"number {number!r} outside of {TUNED[folder]}", node)
 
 
 def docstrings(modules: list[Module]) -> Iterator[Finding]:

@@ -103,7 +103,7 @@ class CostModel:
     ) -> None:
         """Learn from one batch.
 
-        `first_work`: the part of the first time that is attributed to work; `last_most`: bound on the last cost.
+        `first_work`: the part of the first time attributed to work; `last_most`: a bound on the last cost.
         """
         made = np.append(1.0, effort.parts)
         if self.is_blank:
