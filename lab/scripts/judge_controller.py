@@ -60,6 +60,7 @@ def main() -> None:
     for bar in bars(found):
         value = "none" if bar.value is None else f"{bar.value:.4f}"
         print(f"{'met' if bar.holds else 'MISSED':7} {bar.id:32} {value:>8} {bar.target:>8} {bar.unit}")
+    print(f"{found.get('on_time.all', float('nan')):.4f} of all judged batches are on time")
     print(f"{process_time() - began:.0f} s of processor time")
     print(f"seeds from {HELD_BACK} on were played {times_judged()} times")
     if given.json:

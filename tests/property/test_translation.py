@@ -85,7 +85,7 @@ def control(streams: list[str], operators: list[str], outputs: list[str]) -> dic
     model = {"probing": by_operator, "keeping": by_operator, "rest": {"times": [1]}}
     return {
         **dict.fromkeys(("balance", "scale", "receipts", "sources", "sources_dropped"), by_operator),
-        **dict.fromkeys(("policies", "work", "bends", "forget_us"), by_operator),
+        **dict.fromkeys(("policies", "work", "bends", "forget_us", "would_forget_us"), by_operator),
         "kind": "selective",
         "estimates": {"rows": by_operator, "shares": by_operator, "left_out": by_operator},
         "adding_up": {"ratio": by_operator, "by_row": operators},
@@ -104,6 +104,7 @@ def control(streams: list[str], operators: list[str], outputs: list[str]) -> dic
             "lasting": levels,
         },
         "dropped": dropped(operators, outputs),
+        "would_drop": dropped(operators, outputs),
         "warnings": {
             "GOAL_UNREACHABLE": 3,
             **{f"OUTPUT_SHUT_OFF output {name}": 1 for name in outputs},
@@ -252,6 +253,8 @@ def test_every_part_of_the_control_state_says_where_names_stand_in_it() -> None:
         for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ]
     kept = {getattr(importlib.import_module(name), "CONTROL", None) for name in names} - {None}
-    listed = {path[0] for path in (*translation._CONTROL, *translation._DROPS)} | {"dropped", "warnings"}
+    listed = {path[0] for path in (*translation._CONTROL, *translation._DROPS)} | {
+        *("dropped", "would_drop", "warnings")
+    }
     assert kept >= NAMELESS
     assert kept - listed == NAMELESS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -15,7 +16,7 @@ import duckdb
 import pytest
 
 from tidegate.cli.demo.arrivals import prepare
-from tidegate.cli.demo.command import city_of
+from tidegate.cli.demo.command import MISSED, city_of
 from tidegate.cli.inspect import read_contents
 
 SECONDS, RATE, SEED, RUSH = 12, 400, 3, 2
@@ -74,6 +75,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         [
             *("--seconds", str(SECONDS), "--rate", str(RATE), "--seed", str(SEED), "--rush", str(RUSH)),
             *("--out", str(home / "out"), "--checkpoint", str(home / "ck")),
+            *("--json", str(home / "figures.json")),
         ],
         home / "log",
     )
@@ -82,7 +84,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     finally:
         demo.kill()
     text = (home / "log").read_text()
-    assert code == 0, text
+    # On a machine that is busy with other tests the goal may be missed; the demo says so.
+    assert code in (0, MISSED), text
+    assert ("The goal was kept" in text) == (code == 0)
     assert_all_gone(demo.pid)
     return home, text
 
@@ -104,6 +108,21 @@ def test_every_result_is_one_that_duckdb_finds(finished: tuple[Path, str], tmp_p
     )
     assert len(windows) > 0
     assert set(windows) <= set(rows_of(WINDOWS.format(root=tmp_path)))
+
+
+def test_the_figures_agree_with_the_report(finished: tuple[Path, str]) -> None:
+    home, text = finished
+    figures = json.loads((home / "figures.json").read_text())
+    (row,) = figures["rows"]
+    assert row["right"]
+    assert row["union_exact"] == (f"all {row['pairs']:,} pairs are there" in text)
+    assert row["goal_kept"] == ("The goal was kept" in text)
+    assert 0 <= row["pairs_on_time_ratio"] <= row["recall"] <= 1
+    assert {bar["id"] for bar in figures["bars"]} == {
+        "demo_p95_seconds",
+        "demo_windows_missing_before_burst",
+        "demo_union_exact",
+    }
 
 
 def test_the_log_is_plain_text_and_says_that_it_was_checked(finished: tuple[Path, str]) -> None:

@@ -100,7 +100,7 @@ def shed_rows(query: Any) -> list[int]:
 def test_windows_much_longer_than_a_batch_are_thinned_evenly_and_early(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    in_files(tmp_path / "in", rides(8_000, 160, 1), 40)
+    in_files(tmp_path / "in", rides(8_000, 160, 1), 20)
     calls = spark.sparkContext.accumulator(0)
 
     # Without type hints, which Spark cannot read of a nested function.
@@ -123,7 +123,7 @@ def test_windows_much_longer_than_a_batch_are_thinned_evenly_and_early(
         shed=SHED,
         seed=5,
     )
-    assert query.await_termination(PATIENCE_SECONDS)
+    assert query.await_termination(2 * PATIENCE_SECONDS)
     called = calls.value
     exact = exactly(spark, tmp_path / "in", flow)
 
@@ -132,8 +132,8 @@ def test_windows_much_longer_than_a_batch_are_thinned_evenly_and_early(
     first, last = (seconds(0) // size_us + 1) * size_us, seconds(158) - size_us
     assert 0.4 < judged(sink, exact, size_us, 3, first, last) < 0.6
     dropped = shed_rows(query)
-    # Not windows of all rows and windows of none: about half of the rows in every batch of four seconds.
-    shares = [rows / 200 for rows in dropped[(first - seconds(0)) // (4 * SECOND) + 1 : 40]]
+    # Not windows of all rows and windows of none: about half of the rows in every batch of eight seconds.
+    shares = [rows / 400 for rows in dropped[(first - seconds(0)) // (8 * SECOND) + 1 : 20]]
     assert 0.33 < min(shares)
     assert max(shares) < 0.67
     assert called == 8_000 - sum(dropped), "a costly step ran for a row that no window needs"

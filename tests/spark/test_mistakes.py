@@ -128,8 +128,8 @@ AFTERWARDS: dict[str, tuple[Callable[[Home, Any], object], str, tuple[str, ...]]
     ),
     "set the goal": (
         lambda home, query: query.set_goal(tg.Goal(latency="2 seconds")),
-        "SET_GOAL_UNAVAILABLE",
-        ("2 seconds", "start it again"),
+        "SET_GOAL_NOT_RUNNING",
+        ("running", "Start it again with goal="),
     ),
     "pause": (lambda home, query: query.pause(), "PAUSE_NOT_RUNNING", ("paused", "Start it again")),
     "receipts by day": (

@@ -216,7 +216,7 @@ def test_a_late_row_leaves_results_exact_but_not_complete(spark: SparkSession, t
     assert not behind.outputs["pairs"].complete
     assert query.recent_progress[0].outputs["pairs"].complete
     assert {one.health for one in query.recent_progress} <= {"warming_up", "on_time"}
-    assert "1 rows late" in behind.summary
+    assert "1 row late" in behind.summary
 
 
 def test_a_warning_remembers_its_first_batch_over_a_restart(spark: SparkSession, tmp_path: Path) -> None:

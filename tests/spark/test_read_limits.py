@@ -209,6 +209,7 @@ def test_a_source_in_python_is_told_what_it_may_give(spark: SparkSession, tmp_pa
     try:
         with read_limits.before_the_first_batch(query._jsq, spark):
             limits = read_limits.ReadLimits(query._jsq, spark, ["a"])
+            limits.begin({})
         ready.set()
         query.processAllAvailable()
     finally:

@@ -135,6 +135,11 @@ def test_rows_dropped_in_front_of_a_join_are_missed_and_counted(spark: SparkSess
     assert total.loc["pairs"].rows_shed == total.loc["a"].rows_shed + total.loc["b"].rows_shed
     assert total.loc["pairs"]["mode"] == "SUBSET"
     assert "random_drop" in total.loc["pairs"].loss_reasons
+    rows = query.receipts()
+    known = rows[(rows.name == "pairs") & (rows["mode"] == "SUBSET") & rows.recall.notna()]
+    assert len(known)
+    assert all((known.recall_low <= known.recall) & (known.recall <= known.recall_high))
+    assert known.recall.min() < 1
 
 
 def test_a_row_that_a_task_lost_is_found_by_the_watch(

@@ -142,6 +142,7 @@ CHANGES = [
         "balance: strategy", settings={"balance": tg.Balance(strategy="fastjoin")}, check=debts_are_repaired
     ),
     Change("balance: none", settings={"balance": tg.Balance(strategy="none")}, check=debts_are_repaired),
+    Change("balance: scale", settings={"balance": tg.Balance(scale=(1, 3))}, check=debts_are_repaired),
     Change("instances", settings={"instances": 3}, check=debts_are_repaired, often=True),
     Change("trigger", settings={"trigger": "100 milliseconds"}),
     Change("lateness shorter", Flow(lateness="400 milliseconds"), often=True),
@@ -197,7 +198,6 @@ REFUSED: list[tuple[str, Flow, dict[str, Any], str]] = [
     ("kind of join", Flow(how="left"), {"shed": tg.Shed()}, r'how: "inner" → "left".*Give near a new name'),
     ("condition", Flow(where="n < n_right"), {}, r"where: null → .*Give near a new name"),
     ("type of a column", Flow(schema=SCHEMA.replace("v double", "v float")), {}, r"schema\.v: \"double\""),
-    ("topology", Flow(), {"balance": tg.Balance(topology="biclique")}, r"BALANCE_TOPOLOGY_CHANGED"),
     ("another stream", Flow(streams=("zebra", "right")), {}, r"CHECKPOINT_STREAM_REMOVED.*renames"),
 ]
 

@@ -101,7 +101,7 @@ def test_a_checkpoint_hides_the_secrets_of_its_url_in_what_it_says(
 def test_the_log_of_a_query_hides_secrets(caplog: pytest.LogCaptureFixture) -> None:
     log = QueryLog("near")
     with caplog.at_level(logging.INFO):
-        log.started("0.1", URL, ["orders"], ["near"])
+        log.started("0.1", URL, ["orders"], ["near"], "none")
         log.ended(OSError(f"cannot reach {URL}"))
     assert caplog.text.count(SHOWN) == 2
     assert SECRET not in caplog.text

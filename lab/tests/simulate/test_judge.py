@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tidegate_lab.simulate.goal.arrivals import CELLS, GRAIN, KINDS, SECONDS
+from tidegate_lab.simulate.goal import judge as judge_module
+from tidegate_lab.simulate.goal.arrivals import CELLS, GRAIN, KINDS, SECONDS, profiles, shape
 from tidegate_lab.simulate.goal.cheaters import AlwaysSheds, Knowing, LeavesRows, NeverSheds, Oscillates
-from tidegate_lab.simulate.goal.judge import BARS, Maker, bars, headline, judge
+from tidegate_lab.simulate.goal.judge import (
+    BARS,
+    Maker,
+    bars,
+    count_a_play,
+    headline,
+    judge,
+    times_judged,
+)
 from tidegate_lab.simulate.goal.machine import Machine
 from tidegate_lab.simulate.goal.metrics import APART, IN_TIME, LATE, lateness
 from tidegate_lab.simulate.goal.played import play
@@ -17,7 +29,7 @@ from tidegate_lab.simulate.goal.product import GoalLoop
 from tidegate_lab.simulate.goal.scenario import DISTURBANCES, UNLIMITED, scenario
 
 #: A few scenarios of which together every metric says something.
-SEEDS = (8, 18, 24, 33, 52)
+SEEDS = (8, 24, 33, 52)
 
 
 def missed(maker: Maker, seeds: tuple[int, ...] = SEEDS) -> set[str]:
@@ -69,7 +81,7 @@ def test_the_goal_loop_beats_every_cheater_in_a_few_scenarios() -> None:
 
 
 def test_the_same_seed_is_the_same_run() -> None:
-    assert judge(24).row() == judge(24).row()
+    assert judge(20).row() == judge(20).row()
 
 
 def test_scenarios_in_a_row_have_all_rates_and_all_disturbances() -> None:
@@ -103,6 +115,38 @@ def test_a_cold_process_is_warm_after_the_seconds_that_it_takes(cold_seconds: fl
     machine = Machine(1, 0.1, cold_times=4.0, cold_seconds=cold_seconds)
     assert machine.coldness(0.0) == 4.0
     assert machine.coldness(cold_seconds) == pytest.approx(1.05)
+
+
+def test_every_play_of_the_seeds_that_are_held_back_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge_module, "COUNTED", tmp_path / "judged.json")
+    assert times_judged() == 0
+    assert [count_a_play(), count_a_play()] == [1, 2]
+    assert times_judged() == 2
+
+
+def test_a_recorded_profile_is_played_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng
+    assert shape("recorded", random(1)).source == "generated"
+    begin = np.datetime64("2026-11-19T00:00:00", "us")
+    at = begin + np.arange(0, 600_000_000, 1_000_000).astype("timedelta64[us]")
+    # Nothing comes for half of the time, as in an outage.
+    counts = np.where(np.arange(600) < 300, 0, np.arange(600) % 7 + 1)
+    counts[0] = 1
+    rows = pa.table({"ts": pa.array(at), "n": pa.array(counts, pa.int16())})
+    pq.write_table(rows, tmp_path / "rate_twitter_2021.parquet")
+    monkeypatch.setenv("TIDEGATE_DATA", str(tmp_path))
+    profiles.cache_clear()
+    try:
+        found = [shape("recorded", random(seed)) for seed in range(10)]
+    finally:
+        profiles.cache_clear()
+    assert {one.source for one in found} == {"rate_twitter_2021.parquet"}
+    assert all(np.mean(one.tenths > 0) >= 0.3 for one in found)
+    assert all(one.tenths.max() <= 4 for one in found)
 
 
 def test_the_clock_is_a_whole_number_of_cells() -> None:

@@ -2,6 +2,7 @@
 
     tg.start(…, trigger="1 second", goal=tg.Goal(latency="2 seconds"))                    the defaults
     tg.start(…, goal=tg.Goal(latency="2 seconds", max_loss=0.2, max_state="4 GB"))        limits
+    tg.start(…, goal=tg.Goal(latency="2 seconds", observe=True))                          shed nothing, report
     tg.start(…, goal=tg.Goal(latency="2 seconds"), shed=tg.Shed(join="partial"))          how to shed
 
 Without a goal nothing is shed, however long a batch takes.
@@ -52,7 +53,8 @@ class Goal:
     `max_loss`: the largest share of an output's results that may be shed (of approximate windows: of their
     input rows), from 0 to below 1; None means no limit. `write_to(max_loss=…)` overrides it for one output.
     `max_state`: the size of the state ("4 GB"); joins drop rows beyond it, oldest and least productive first.
-    `observe`: shed nothing, and report what would have been shed. Not available yet.
+    `observe`: shed nothing, and report what would have been shed. Batches take from sources what they take
+    without a goal.
 
     When all other shedding is not enough, joins drop their oldest rows and report it. With repair, and for
     outputs with a `max_loss`, they process all rows and results are overdue.
@@ -79,12 +81,12 @@ class Goal:
         check_loss(self.max_loss, "a goal")
         if self.max_state is not None:
             size_bytes(self.max_state, "max_state of the goal")
-        if self.observe is not False:
+        if not isinstance(self.observe, bool):
             raise FlowError(
-                "A goal cannot only observe yet",
-                code="GOAL_OBSERVE_UNAVAILABLE",
+                "observe of the goal is True or False",
+                code="GOAL_OBSERVE_TYPE",
                 got=f"observe={self.observe!r}",
-                do="Leave it out, or run without a goal: then nothing is shed",
+                do="Write observe=True to shed nothing and to be told what would have been shed",
             )
 
     @property

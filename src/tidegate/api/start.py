@@ -118,7 +118,7 @@ def start(
         retention,
         seed,
     )
-    _check(options)
+    check_options(options)
     # Spark is imported only here, so that describing a flow needs no Java.
     from tidegate.driver.start import run_flow
 
@@ -143,7 +143,8 @@ def _renames(given: Mapping[str, str] | None) -> Mapping[str, str]:
     return {old: checked_name(new, "part of the flow") for old, new in given.items()}
 
 
-def _check(options: StartOptions) -> None:
+def check_options(options: StartOptions) -> None:
+    """Refuse settings that are wrong whatever the flow is."""
     for name, kind in (("goal", Goal), ("shed", Shed), ("balance", Balance)):
         value = getattr(options, name)
         if value is not None and not isinstance(value, kind):

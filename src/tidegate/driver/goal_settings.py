@@ -105,6 +105,7 @@ def goal_settings(
         _sift_settings(compiled, shed, matches, seconds) if matches and shed.sift != "none" else None,
         DropSettings(shed, network, seed) if windows and shed.window != "none" else None,
         estimating,
+        goal.observe,
     )
 
 

@@ -6,7 +6,7 @@ import os
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
@@ -14,16 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate import __version__
+from tidegate.api.goal import Goal
 from tidegate.api.listeners import notify
-from tidegate.control import batch_size
-from tidegate.control.goal import goal_loop
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.engine.engine import BATCH_BYTES, CONF, EXCLUDED_RULES, Engine
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.failures import failure_of
-from tidegate.driver.io.default_limits import DefaultLimits
 from tidegate.driver.io.heartbeat import Heartbeat
-from tidegate.driver.io.read_limits import ReadLimits, before_the_first_batch
+from tidegate.driver.io.read_limits import before_the_first_batch
+from tidegate.driver.io.source_limits import SourceLimits
 from tidegate.driver.java_process import is_lost, unless_lost
 from tidegate.driver.quiet_logs import QuietLogs, mark_jobs, own_thread
 from tidegate.driver.session import LOCAL_CONF, STREAM_CONF
@@ -111,10 +110,16 @@ def _wanted(spark: SparkSession) -> dict[str, str]:
 
 
 def run_stream(
-    compiled: Compiled, settings: Settings, path: str, trigger: dict[str, Any], name: str | None = None
+    compiled: Compiled,
+    settings: Settings,
+    path: str,
+    trigger: dict[str, Any],
+    name: str | None,
+    another: Callable[[Goal | None], Settings],
 ) -> StreamingQuery:
-    """Start a streaming query on a checkpoint."""
+    """Start a streaming query on a checkpoint; `another`: the settings with another goal."""
     query = StreamingQuery(name)
+    query._another = another
     checkpoint = Checkpoint(path)
     checkpoint.open(_owner())
     query._read_receipts = lambda wanted: checkpoint.receipts.read(wanted, checkpoint.current)
@@ -123,6 +128,9 @@ def run_stream(
     try:
         run.log = _log_of(compiled, settings, path, name)
         engine = run.engine = Engine(compiled, checkpoint, settings, run.report)
+        engine.on_settings = lambda changed: run.log.goal_changed(
+            _goal_text(changed), changed.latency_seconds
+        )
         engine.jobs.query = name or engine.jobs.query
         begun = checkpoint.plans.read(engine.manifest.batch + 1)
         run.log.recovered(engine.manifest.batch, replays=begun is not None)
@@ -142,13 +150,8 @@ def run_stream(
                 run.quiet.hide_run(inner.id, inner.runId)
                 run.heartbeat = Heartbeat(inner._jsq, compiled.spark, checkpoint.spark_log.beats())
                 engine.query = inner._jsq
-                known = engine.manifest
-                if settings.goal is not None:
-                    limits = goal_loop.limits(known)
-                    engine.sources = ReadLimits(inner._jsq, compiled.spark, leaves, limits)
-                else:
-                    factor = batch_size.factor(known.control)
-                    engine.default_limits = DefaultLimits(inner._jsq, compiled.spark, leaves, factor)
+                engine.limits = SourceLimits(inner._jsq, compiled.spark, leaves)
+                engine.limits.follow(settings.goal, engine.manifest)
             notify("start", query)
             run.report_early()
             run.ready.set()
@@ -302,9 +305,18 @@ def _named(writer: DataStreamWriter, name: str | None) -> DataStreamWriter:
 
 def _log_of(compiled: Compiled, settings: Settings, path: str, name: str | None) -> QueryLog:
     """The log of a run, with the line of its start."""
-    log = QueryLog(name, None if settings.goal is None else settings.goal.goal.latency_seconds)
-    log.started(__version__, path, list(compiled.sources), [one.name for one in compiled.outputs])
+    log = QueryLog(name, settings.latency_seconds)
+    inputs, outputs = list(compiled.sources), [one.name for one in compiled.outputs]
+    log.started(__version__, path, inputs, outputs, _goal_text(settings))
     return log
+
+
+def _goal_text(settings: Settings) -> str:
+    """The latency goal, for the log."""
+    if settings.goal is None:
+        return "none"
+    only = " (only observed: nothing is shed)" if settings.goal.observes else ""
+    return f"{settings.latency_seconds:g} seconds{only}"
 
 
 def _owner() -> str:

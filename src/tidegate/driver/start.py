@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from tidegate.api.balance import Balance
-from tidegate.api.goal import Shed
+from tidegate.api.goal import Goal, Shed
 from tidegate.api.nodes import Output
-from tidegate.api.start import StartOptions, WatermarkRule
+from tidegate.api.start import StartOptions, WatermarkRule, check_options
 from tidegate.control.balance.balancing import partitions_of
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.compiler import compile_flow
@@ -32,7 +33,6 @@ from tidegate.driver.io.sinks import (
     refuse_unknown_formats,
     refuse_unreachable_paths,
 )
-from tidegate.driver.operators.protocol import RunNeeds
 from tidegate.driver.runner import run_batch, run_stream
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.driver.worker_python import prepare_workers
@@ -61,7 +61,8 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
     kept = stored.get("partitions", max(planned.values(), default=None))
     partitions, instances = numbers(options.partitions, options.instances, kept, parallelism)
     shed = options.shed or Shed()
-    needs = RunNeeds() if options.goal is None else needs_of(shed)
+    # Also without a goal, because a running query may get one.
+    needs = needs_of(shed)
     compiled = compile_flow(
         outputs,
         partitions,
@@ -84,22 +85,38 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
         )
     if compiled.spark is not None:
         check_shared(compiled.spark, options.checkpoint)
-    keep = goal_settings(compiled, options.goal, shed, options.trigger_us, options.seed)
-    seconds = batch_seconds(options.goal, options.trigger_us)
-    settings = Settings(
+    settings_of = partial(_settings, compiled, options, partitions, instances)
+    settings = settings_of(options.goal)
+
+    def another(goal: Goal | None) -> Settings:
+        """The settings with another goal, which is checked as that of a start."""
+        check_options(replace(options, goal=goal))
+        check_commit_every(compiled.spark, compiled.outputs, goal)
+        return settings_of(goal)
+
+    return run_stream(compiled, settings, options.checkpoint, _trigger(options), options.name, another)
+
+
+def _settings(
+    compiled: Compiled, options: StartOptions, partitions: int, instances: int, goal: Goal | None
+) -> Settings:
+    """The settings of a streaming query with this goal."""
+    shed = options.shed or Shed()
+    keep = goal_settings(compiled, goal, shed, options.trigger_us, options.seed)
+    seconds = batch_seconds(goal, options.trigger_us)
+    return Settings(
         partitions,
         instances,
         options.seed,
         balance_settings(compiled, options.balance or Balance(), partitions, instances, seconds),
         keep,
         None if keep is None else repair_settings(shed, keep.overload),
-        estimate_settings(compiled, options.goal, shed),
+        estimate_settings(compiled, goal, shed),
         drop_settings(compiled, keep, options.seed),
         Retention.of(options.retention_us),
         _late_rule(compiled.spark, options.watermark),
         options.renames,
     )
-    return run_stream(compiled, settings, options.checkpoint, _trigger(options), options.name)
 
 
 def _run_batch(compiled: Compiled, options: StartOptions, partitions: int, instances: int) -> StreamingQuery:

@@ -16,7 +16,7 @@ from tidegate.api.goal import ON_STOP, Goal
 from tidegate.api.listeners import notify
 from tidegate.control.balance.balancing import check
 from tidegate.driver.engine.engine import Engine
-from tidegate.driver.engine.settings import positive
+from tidegate.driver.engine.settings import Settings, positive
 from tidegate.driver.java_process import is_lost, unless_lost
 from tidegate.errors import BatchFailed, FlowError
 from tidegate.model.json_values import Json
@@ -69,6 +69,8 @@ class StreamingQuery:
         self._begun, self._finished, self._rested = 0, 0, 0
         self._at_end: list[Callable[[], object]] = []
         self._read_receipts: Callable[[ReceiptRange], list[Json]] = kept_lines([])
+        #: The settings of the query with another goal; None for a run over batch inputs.
+        self._another: Callable[[Goal | None], Settings] | None = None
 
     @property
     def id(self) -> str | None:
@@ -281,18 +283,27 @@ class StreamingQuery:
         self._engine.controllers.instances = wanted
 
     def set_goal(self, goal: Goal | None) -> None:
-        """Change the goal of a running query. Not available yet.
+        """Another goal, or none, from the next plan on; a batch that runs keeps its own.
 
-        >>> query.set_goal(tg.Goal("2 seconds"))
+        It is checked as in `tg.start`, and the other settings of the query stay: trigger, `shed` and the
+        `max_loss` of outputs. What was decided under the goal before stays decided, as after a restart with
+        another goal. A restart uses the goal that it is given.
+
+        >>> query.set_goal(None)
+        >>> query.set_goal(tg.Goal("2 seconds", observe=True))  # its rows are only written
         Traceback (most recent call last):
-        tidegate.errors.FlowError: [SET_GOAL_UNAVAILABLE] ...
+        tidegate.errors.FlowError: [GOAL_NOTHING_TO_SHED] ...
         """
-        raise FlowError(
-            "The goal of a running query cannot be changed yet",
-            code="SET_GOAL_UNAVAILABLE",
-            got=repr(goal),
-            do="Stop the query and start it again with the other goal; the state stays",
-        )
+        if self._engine is None or self._another is None or not self.is_active:
+            raise FlowError(
+                "Only the goal of a running query can be changed",
+                code="SET_GOAL_NOT_RUNNING",
+                got=repr(self),
+                do="Start it again with goal=…: it continues from its checkpoint",
+            )
+        # Made here, so that a goal that cannot be kept is an error of this call. Whichever was set last when
+        # the next batch is planned holds.
+        self._engine.wanted = self._another(goal)
 
     def pause(self) -> None:
         """Take no rows from the next batch on, until `resume`; a running batch ends first.

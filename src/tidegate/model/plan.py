@@ -29,6 +29,9 @@ class ShedPlan:
     dropping: Mapping[str, Any] = field(default_factory=dict)
     #: Per approximate window: how likely a row of each stratum is kept, and what was left out, as JSON.
     estimating: Mapping[str, Any] = field(default_factory=dict)
+    #: Under a goal that only observes: what would have been left out; the fields above leave out nothing more
+    #: than earlier batches did. None: the fields above were decided for the goal.
+    would: ShedPlan | None = None
 
 
 @dataclass(frozen=True)

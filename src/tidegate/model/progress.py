@@ -197,8 +197,76 @@ class WarningProgress:
     since_batch_id: int
 
 
+@dataclass(frozen=True)
+class WouldShedInput:
+    """What one stream would have lost; rows in front of windows that would be dropped do not count."""
+
+    #: Rows that sifters, random drop, sampling and stale-row shedding would have left out.
+    rows_shed: int = 0
+    #: Stored rows that joins would have given up for `max_state` or a shorter window.
+    rows_evicted: int = 0
+
+
+@dataclass(frozen=True)
+class WouldShedOperator:
+    """What one operator would have done; None where it has no such level."""
+
+    #: Joins: the share of candidate pairs that would have been probed.
+    probe_ratio: float | None = None
+    #: The share of rows that a sifter, a random drop or stale-row shedding would have let in.
+    admit_ratio: float | None = None
+    #: The share of windows that would be dropped from now on.
+    drop_ratio: float | None = None
+    #: The share of rows that approximate windows would have kept.
+    sample_ratio: float | None = None
+    #: Joins: candidate pairs that would not have been probed.
+    pairs_skipped: int | None = None
+
+
+@dataclass(frozen=True)
+class WouldShedOutput:
+    """What one output would have lost, as estimated from a batch that lost nothing."""
+
+    #: The share of results that would be missing; of approximate windows: of their input rows.
+    loss_ratio: float = 0.0
+    #: Joins and matches: the share of the results that would have been found.
+    recall: float | None = None
+    #: Windows that closed with this batch and would have been dropped.
+    windows_missing: int = 0
+
+
+@dataclass(frozen=True)
+class WouldShed:
+    """What a batch would have left out under a goal that does not only observe; nothing of it was."""
+
+    #: By stream.
+    inputs: Mapping[str, WouldShedInput] = field(default_factory=dict)
+    #: By operator that may shed.
+    operators: Mapping[str, WouldShedOperator] = field(default_factory=dict)
+    #: By output.
+    outputs: Mapping[str, WouldShedOutput] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Progress:
+class BatchIdentity:
+    """Which batch of which query."""
+
+    #: The version of these names.
+    schema_version: int = SCHEMA_VERSION
+    #: As given to `tg.start(name=…)`; None without a name.
+    query_name: str | None
+    #: Stays the same over restarts; None in runs over batch inputs.
+    query_id: str | None
+    #: New with every start; None in runs over batch inputs.
+    run_id: str | None
+    #: Counts up from 0 for the life of the checkpoint.
+    batch_id: int
+    #: When the batch was planned; a batch that runs again after a crash keeps it.
+    started_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress(BatchIdentity):
     """What one batch did: see the module docstring.
 
     `health` is the first of these that holds:
@@ -221,18 +289,6 @@ class Progress:
     'on_time'
     """
 
-    #: The version of these names.
-    schema_version: int = SCHEMA_VERSION
-    #: As given to `tg.start(name=…)`; None without a name.
-    query_name: str | None
-    #: Stays the same over restarts; None in runs over batch inputs.
-    query_id: str | None
-    #: New with every start; None in runs over batch inputs.
-    run_id: str | None
-    #: Counts up from 0 for the life of the checkpoint.
-    batch_id: int
-    #: When the batch was planned; a batch that runs again after a crash keeps it.
-    started_at: str
     #: See above.
     health: Health
     #: One sentence for people.
@@ -249,6 +305,8 @@ class Progress:
     outputs: Mapping[str, OutputProgress] = field(default_factory=dict)
     #: What holds after this batch, and since when.
     warnings: tuple[WarningProgress, ...] = ()
+    #: Under a goal that only observes: what would have been left out. None: the goal sheds, or there is none.
+    would_shed: WouldShed | None = None
 
     def to_dict(self) -> Json:
         """The same as plain dictionaries, lists, numbers and texts."""

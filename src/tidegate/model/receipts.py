@@ -102,6 +102,24 @@ class ReceiptLosses:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReceiptWould:
+    """Under a goal that only observes: what would have been left out. Nothing was. None without such a goal;
+    over several batches: of those under such a goal.
+    """
+
+    #: Rows that would have been shed; without those in front of dropped windows.
+    would_rows_shed: int | None = None
+    #: Outputs of joins: candidate pairs that would not have been probed.
+    would_pairs_skipped: int | None = None
+    #: Outputs: windows that would have been dropped.
+    would_windows_missing: int | None = None
+    #: Outputs: the share of results that would have been lost, as estimated.
+    would_loss_ratio: float | None = None
+    #: Outputs of joins and matches: the share of results that would have been found.
+    would_recall: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReceiptLatency:
     """Outputs: from the availability of rows to the publishing of results. None without rows."""
 
@@ -133,7 +151,7 @@ class ReceiptDetails:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Receipt(ReceiptDetails, ReceiptLatency, ReceiptLosses, ReceiptRows, ReceiptBatches):
+class Receipt(ReceiptDetails, ReceiptWould, ReceiptLatency, ReceiptLosses, ReceiptRows, ReceiptBatches):
     """The receipt of one stream or output: see the module docstring."""
 
     #: Whether it is that of a stream or of an output.
@@ -171,6 +189,8 @@ class Receipt(ReceiptDetails, ReceiptLatency, ReceiptLosses, ReceiptRows, Receip
             found.append(f"{self.windows_missing:,} windows missing")
         if self.debt_pairs:
             found.append(f"{self.debt_pairs:,} pairs in debt")
+        if self.would_loss_ratio:
+            found.append(f"the goal would have lost {self.would_loss_ratio:.1%}")
         return found if self.complete else [*found, "not complete"]
 
 

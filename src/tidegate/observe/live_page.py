@@ -3,7 +3,7 @@
     streaming ━━━━━━━━━━━━━━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━━━━ 34/60 s
     rows in 212,340 (6,120/s)   rows out 1,203,111   batch 41 took 0.62 s
     state 181,000 rows, 7.2 MB   watermark 17:00:31   late 0   rejected 0
-    looks at 43 % of the pairs, owes 12,030,000 pairs
+    near probes 43 % of candidate pairs, 12,030,000 skipped pairs wait for repair
 
 Changes are printed as lines that stay. A file or a pipe never gets control codes.
 """

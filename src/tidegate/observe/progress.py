@@ -26,8 +26,10 @@ from tidegate.model.progress import (
     Progress,
     RecallProgress,
     WarningProgress,
+    WouldShed,
 )
 from tidegate.observe import units
+from tidegate.observe.shed_summary import shedding
 
 Row = Mapping[str, Any]
 
@@ -50,6 +52,8 @@ def progress_of(telemetry: Row, receipt: Row, identity: QueryIdentity) -> Progre
         name: from_plain(OperatorProgress, one) for name, one in telemetry["operator_metrics"].items()
     }
     latency, duration = from_plain(LatencyProgress, telemetry["latency"]), _duration(telemetry)
+    observed = telemetry.get("would_shed")
+    would = None if observed is None else from_plain(WouldShed, observed)
     evicted = any(row.get("rows_evicted") for row in receipt["rows"])
     health = health_of(latency, duration, inputs, operators, outputs, evicted, telemetry["cold"])
     return Progress(
@@ -62,7 +66,7 @@ def progress_of(telemetry: Row, receipt: Row, identity: QueryIdentity) -> Progre
         summary=_summary(
             f"Batch {receipt['batch_id']}: {_rows_in(inputs, duration)}, "
             f"{health.replace('_', ' ')}{_against_goal(latency, duration)}",
-            [*_losses(inputs, operators, outputs), *_repairs(telemetry)],
+            [*shedding(telemetry), *_losses(inputs, outputs), *_repairs(telemetry)],
         ),
         latency=latency,
         duration=duration,
@@ -70,6 +74,7 @@ def progress_of(telemetry: Row, receipt: Row, identity: QueryIdentity) -> Progre
         operators=operators,
         outputs=outputs,
         warnings=tuple(from_plain(WarningProgress, one) for one in telemetry["warnings"]),
+        would_shed=would,
     )
 
 
@@ -172,7 +177,7 @@ def _duration(telemetry: Row) -> DurationProgress:
 
 
 def _summary(what: str, losses: Sequence[str]) -> str:
-    """`Batch 17: 120,000 rows in 0.84 s, on time (p95 1.40 s of 2.00 s); probed 63 % of candidate pairs.`"""
+    """`Batch 17: 9,000 rows in 0.84 s, shedding (p95 1.4 s of 2 s); near probes 63 % of candidate pairs.`"""
     return "; ".join([what, *losses]) + "."
 
 
@@ -190,26 +195,14 @@ def _against_goal(latency: LatencyProgress, duration: DurationProgress) -> str:
     return ""
 
 
-def _losses(
-    inputs: Mapping[str, InputProgress],
-    operators: Mapping[str, OperatorProgress],
-    outputs: Mapping[str, OutputProgress],
-) -> list[str]:
-    """What was left out or repaired, in words; empty if nothing was."""
-    candidates, probed = (
-        sum(getattr(one, of) or 0 for one in operators.values()) for of in ("pairs_candidate", "pairs_probed")
-    )
-    found = []
-    if probed < candidates:
-        found.append(f"probed {units.percent(probed / candidates)} of candidate pairs")
-    for of in ("shed", "late", "rejected"):
-        rows = sum(getattr(one, f"rows_{of}") for one in inputs.values())
-        if rows:
-            found.append(f"{units.count(rows)} rows {of}")
-    missing = sum(one.windows_missing for one in outputs.values())
-    if missing:
-        found.append(f"{units.count(missing)} {'window' if missing == 1 else 'windows'} missing")
-    return found
+def _losses(inputs: Mapping[str, InputProgress], outputs: Mapping[str, OutputProgress]) -> list[str]:
+    """Rows and windows that were left out, in words; empty if none was."""
+    counts = [
+        (sum(getattr(one, f"rows_{of}") for one in inputs.values()), "row", of)
+        for of in ("shed", "late", "rejected")
+    ]
+    counts.append((sum(one.windows_missing for one in outputs.values()), "window", "missing"))
+    return [f"{units.count(n)} {what}{'s' * (n != 1)} {became}" for n, what, became in counts if n]
 
 
 def _repairs(telemetry: Row) -> list[str]:

@@ -43,7 +43,7 @@ def test_batches_that_begin_too_far_apart_can_never_be_on_time() -> None:
         ({"max_loss": {"out": 0.1}}, "MAX_LOSS_RANGE"),
         ({"max_state": "much"}, "SIZE_INVALID.*max_state of the goal"),
         ({"max_state": "0 GB"}, "SIZE_ZERO.*max_state of the goal"),
-        ({"observe": True}, "GOAL_OBSERVE_UNAVAILABLE"),
+        ({"observe": "yes"}, "GOAL_OBSERVE_TYPE"),
     ],
 )
 def test_a_goal_that_means_nothing_is_refused(wrong: dict[str, Any], said: str) -> None:

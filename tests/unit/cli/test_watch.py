@@ -134,7 +134,7 @@ def test_what_was_left_out_is_made_up_for_before_it_leaves() -> None:
     assert query.drained
     assert tally.debt == 0
     assert "repairing 3/3 s" not in text.splitlines()[-1]
-    assert "   3 s  all that was left out has been made up for" in text.splitlines()
+    assert "   3 s  all skipped pairs are repaired" in text.splitlines()
 
 
 def test_what_is_still_owed_after_a_while_does_not_hold_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ def nothing_compiles(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The flow as compiled, without Spark."""
     compiled = SimpleNamespace(streaming=True, spark=None, outputs=[])
     monkeypatch.setattr(start, "_session", lambda outputs: None)
-    monkeypatch.setattr(start, "compile_flow", lambda outputs, partitions, **settings: compiled)
+    monkeypatch.setattr(start, "compile_flow", lambda outputs, partitions, needs, **settings: compiled)
     monkeypatch.setattr(start, "refuse_unknown_formats", lambda spark, outputs: None)
     return compiled
 

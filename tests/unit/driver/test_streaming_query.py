@@ -1,4 +1,4 @@
-"""The handle without Spark: what it is before and after a run, and what it cannot do yet."""
+"""The handle without Spark: what it is before, during and after a run."""
 
 from __future__ import annotations
 
@@ -228,7 +228,25 @@ def test_a_stop_ends_the_wait_of_a_paused_batch() -> None:
     expect("PAUSE_NOT_RUNNING", query.pause)
 
 
-def test_what_is_not_built_yet_says_what_to_do_instead() -> None:
+def test_only_a_running_query_gets_another_goal() -> None:
     query = StreamingQuery("near")
-    error = expect("SET_GOAL_UNAVAILABLE", lambda: query.set_goal(Goal(latency="1 second")))
-    assert "start it again" in error.details["remedy"]
+    error = expect("SET_GOAL_NOT_RUNNING", lambda: query.set_goal(Goal(latency="1 second")))
+    assert "continues from its checkpoint" in error.details["remedy"]
+
+
+def test_the_goal_that_was_set_last_is_wanted_and_a_wrong_one_changes_nothing() -> None:
+    query = running()
+    query._engine = engine = SimpleNamespace(wanted="first")  # type: ignore[assignment]
+
+    def another(goal: Goal | None) -> Any:
+        if goal is not None and goal.max_loss == 0:
+            raise FlowError("Nothing may be shed", code="GOAL_MAX_LOSS_ZERO")
+        return goal
+
+    query._another = another
+    query.set_goal(Goal("2 seconds"))
+    query.set_goal(None)
+    assert engine.wanted is None
+    query.set_goal(Goal("1 second", observe=True))
+    expect("GOAL_MAX_LOSS_ZERO", lambda: query.set_goal(Goal("1 second", max_loss=0.0)))
+    assert engine.wanted == Goal("1 second", observe=True)

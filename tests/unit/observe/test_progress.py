@@ -74,7 +74,10 @@ def of_batch(telemetry: dict[str, Any], receipt: dict[str, Any], identity: Query
 def test_a_progress_says_what_telemetry_and_receipt_say() -> None:
     recall = {"recall": 0.6, "recall_low": 0.5, "recall_high": 0.7, "loss_ratio": 0.4}
     some = output("near", mode="SUBSET", complete=False, windows_missing=4, **recall)
-    found = of_batch(telemetry(), receipt(stream("a", 100, 7, 2, 1), stream("b", 10), some), IDENTITY)
+    shed = {"near": {"fraction": 0.6, "windows": [{"in_reach": 100, "looked_at": 63}]}}
+    found = of_batch(
+        telemetry(shed=shed), receipt(stream("a", 100, 7, 2, 1), stream("b", 10), some), IDENTITY
+    )
     assert (found.query_name, found.query_id, found.run_id, found.batch_id) == ("dispatch", "q-1", "r-1", 17)
     a, b = found.inputs["a"], found.inputs["b"]
     assert (a.rows_offered, a.rows_shed, a.rows_late, a.rows_rejected) == (110, 7, 2, 1)
@@ -89,8 +92,8 @@ def test_a_progress_says_what_telemetry_and_receipt_say() -> None:
     assert (near.mode, near.complete, near.windows_missing, near.debt_pairs) == ("SUBSET", False, 4, None)
     assert found.warnings == (module.WarningProgress("GOAL_UNREACHABLE", "Too long.", 3),)
     assert found.summary == (
-        "Batch 17: 120 rows in 0.84 s, shedding (p95 1.40 s of 2.00 s); probed 63 % of candidate pairs; "
-        "7 rows shed; 2 rows late; 1 rows rejected; 4 windows missing."
+        "Batch 17: 120 rows in 0.84 s, shedding (p95 1.40 s of 2.00 s); near probes 63 % of candidate pairs; "
+        "7 rows shed; 2 rows late; 1 row rejected; 4 windows missing."
     )
 
 
@@ -178,7 +181,7 @@ def test_the_ledger_balances_and_json_gives_an_equal_value(
 def test_the_names_of_the_contract_are_there() -> None:
     assert [one.name for one in fields(Progress)] == [
         *("schema_version", "query_name", "query_id", "run_id", "batch_id", "started_at", "health"),
-        *("summary", "latency", "duration", "inputs", "operators", "outputs", "warnings"),
+        *("summary", "latency", "duration", "inputs", "operators", "outputs", "warnings", "would_shed"),
     ]
 
 

@@ -34,6 +34,8 @@ CELLS = round(SECONDS / GRAIN)
 _RECORDED = {"rate_twitter_2021.parquet": 1, "rate_nasa_http_1995.parquet": 60}
 #: A recorded rate steps where the mean of so many seconds differs by this factor from that of those before.
 _SPAN_SECONDS, _STEPS_BY = 3.0, 2.0
+#: Rows of the least busy excerpt of a profile, relative to the mean.
+_BUSY = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,16 +123,23 @@ def _drift(kind: str, calm: float, rush: float, random: np.random.Generator) -> 
 
 
 def _recorded(kind: str, calm: float, rush: float, random: np.random.Generator) -> RateShape:
-    profiles = _profiles()
-    if profiles:
-        source, counts = profiles[int(random.integers(len(profiles)))]
-        first = int(random.integers(counts.size - round(SECONDS)))
+    known = profiles()
+    if known:
+        source, counts = known[int(random.integers(len(known)))]
+        first = int(random.choice(_busy(counts)))
         seconds = counts[first : first + round(SECONDS)].astype(np.float64)
     else:
         source, seconds = "generated", _cascade(random)
     mean = max(float(seconds.mean()), 1e-9)
     rates = np.minimum(4.0, seconds / mean * random.uniform(0.6, 1.8))
     return RateShape(kind, np.repeat(rates, 10), _jumps(rates), source=source)
+
+
+def _busy(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where excerpts of a profile may begin: not in an outage, nor where hardly any row came."""
+    until = np.append(0, np.cumsum(counts))
+    sums = until[round(SECONDS) :] - until[: -round(SECONDS)]
+    return np.flatnonzero(sums >= _BUSY * sums.mean())
 
 
 def _cascade(random: np.random.Generator) -> NDArray[np.float64]:
@@ -157,20 +166,20 @@ def _jumps(rates: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 @cache
-def _profiles() -> list[tuple[str, NDArray[np.int64]]]:
+def profiles() -> list[tuple[str, NDArray[np.int64]]]:
     """Recorded profiles: rows by second of a scenario."""
     folder = os.environ.get(DATA_VARIABLE)
     if not folder:
         return []
-    import pyarrow.parquet as pq
+    import duckdb
 
     found = []
     for name, seconds in _RECORDED.items():
         path = Path(folder) / name
         if path.exists():
-            table = pq.read_table(path)
-            at = table["ts"].cast("int64").to_numpy() // (1_000_000 * seconds)
-            found.append((name, np.bincount(at - at[0], table["n"].to_numpy()).astype(np.int64)))
+            cells = f"epoch_us(ts) // {1_000_000 * seconds} AS at, sum(n)::BIGINT AS n"
+            rows = duckdb.execute(f"SELECT {cells} FROM read_parquet(?) GROUP BY 1", [str(path)]).fetchnumpy()
+            found.append((name, np.bincount(rows["at"] - rows["at"].min(), rows["n"]).astype(np.int64)))
     return found
 
 

@@ -4,10 +4,13 @@
                     plan of each batch ────────┴─▶ operators.py ─▶ rows, pairs, matches of each batch
     another run  ─▶ constants of the machine ─────────────────────────────┴─▶ seconds of each batch
 
-What is predicted: how many pairs and matches follow from rows and plan, and how a batch's time follows from
-these. What is not: the constants of the machine (seconds per batch, row, pair and match), which are fitted
-to another recording of the same flow, and arrivals and plans, which are taken as they were. Batches of the
-cold process are left out: their times are those of Java's compiler.
+What is predicted: how many pairs and matches follow from rows and plan, and how the processor time of the
+join and the time of the batch follow from these. What is not: the constants of the machine (seconds per
+batch, row, pair and match), which are fitted to another recording of the same flow, and arrivals and plans,
+which are taken as they were. Batches of the cold process are left out: they take what Java's compiler takes.
+
+The time of a batch is that of the machine and of all else that runs on it, so recordings of a shared machine
+say little about it; work and processor time stay comparable.
 
 Guarantee: a function of the recordings, without Spark.
 """
@@ -32,8 +35,13 @@ if TYPE_CHECKING:
 
 #: Seconds by which the first rows of a recording may precede its first batch.
 _EARLIER = 20.0
+#: The depth to which rows explore by default (`control/actuators/selective.py`).
+_DEPTH = 0.1
 #: Parts of a batch whose seconds are fitted.
 PARTS = ("batch", "row", "pair", "match", "window row")
+#: What a recording says of a batch's time, and the parts that it consists of.
+SECONDS_OF, CPU_OF_JOIN = "seconds", "cpu_seconds"
+_PARTS_OF = {SECONDS_OF: [0, 1, 2, 3, 4], CPU_OF_JOIN: [0, 1, 2]}
 #: Rounds of reweighting, and the relative error from which on a batch counts less.
 _ROUNDS, _FAR = 5, 0.1
 
@@ -148,10 +156,6 @@ def work(run: Recorded) -> NDArray[np.float64]:
     return np.array(found)
 
 
-#: The depth to which rows explore by default (`control/actuators/selective.py`).
-_DEPTH = 0.1
-
-
 def _cell(seconds: float) -> int:
     return min(CELLS, max(0, round(seconds / GRAIN)))
 
@@ -169,27 +173,36 @@ def _arrived(run: Recorded, side: int) -> NDArray[np.int64]:
     return np.interp(grid, times, counts).astype(np.int64)
 
 
-def fitted(runs: Sequence[Recorded]) -> NDArray[np.float64]:
+def fitted(runs: Sequence[Recorded], what: str = SECONDS_OF) -> NDArray[np.float64]:
     """Seconds per batch, row, pair, match and window row: least relative errors, outliers counting less."""
-    parts = np.concatenate([work(run)[_warm(run)] for run in runs])
-    seconds = np.concatenate([_seconds(run)[_warm(run)] for run in runs])
+    parts = np.concatenate([work(run)[_warm(run)] for run in runs])[:, _PARTS_OF[what]]
+    seconds = np.concatenate([_measured(run, what)[_warm(run)] for run in runs])
     weights = np.ones(seconds.size)
-    costs = np.zeros(len(PARTS))
+    found = np.zeros(parts.shape[1])
     for _ in range(_ROUNDS):
-        costs, _ = nnls(parts * (weights / seconds)[:, None], weights)
-        off = np.abs(parts @ costs / seconds - 1)
+        found, _ = nnls(parts * (weights / seconds)[:, None], weights)
+        off = np.abs(parts @ found / seconds - 1)
         weights = np.sqrt(np.minimum(1.0, _FAR / np.maximum(off, 1e-9)))
+    costs = np.zeros(len(PARTS))
+    costs[_PARTS_OF[what]] = found
     return costs
 
 
-def errors(run: Recorded, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+def errors(run: Recorded, costs: NDArray[np.float64], what: str = SECONDS_OF) -> NDArray[np.float64]:
     """By warm batch: predicted over measured seconds, less 1."""
     warm = _warm(run)
-    return np.asarray((work(run)[warm] @ costs) / _seconds(run)[warm] - 1)
+    return np.asarray((work(run)[warm] @ costs) / _measured(run, what)[warm] - 1)
 
 
-def _seconds(run: Recorded) -> NDArray[np.float64]:
-    return np.array([batch.seconds for batch in run.batches])
+def match_errors(run: Recorded) -> NDArray[np.float64]:
+    """By warm batch: foreseen over counted matches, less 1."""
+    warm = _warm(run)
+    counted = np.array([batch.matches for batch in run.batches])[warm]
+    return np.asarray(work(run)[warm, PARTS.index("match")] / np.maximum(counted, 1) - 1)
+
+
+def _measured(run: Recorded, what: str) -> NDArray[np.float64]:
+    return np.array([getattr(batch, what) for batch in run.batches])
 
 
 def _warm(run: Recorded) -> NDArray[np.bool_]:

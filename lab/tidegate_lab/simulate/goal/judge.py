@@ -72,6 +72,11 @@ def headline(judged: Sequence[Judged]) -> dict[str, float]:
         if some:
             found[f"{metric}.median"] = float(np.median(some))
             found[f"{metric}.p5"] = float(np.quantile(some, 0.05 if more_is_better else 0.95))
+    # Of all batches of all scenarios, because a median says nothing about the worse half.
+    batches = [(one.verdict.on_time, one.verdict.judged) for one in judged]
+    counts = [(share * count, count) for share, count in batches if share is not None]
+    if counts:
+        found["on_time.all"] = sum(one for one, _ in counts) / sum(count for _, count in counts)
     of_fixed = values(judged, "of_fixed")
     found["of_fixed.share"] = float(np.mean([one >= OF_FIXED for one in of_fixed]))
     return found

@@ -45,6 +45,12 @@ class WindowVerdict:
     longest_gap: int
     #: Rows that differ from the exact answer, are not in it, or are missing in a written window.
     wrong: int
+    #: The starts of the missing windows.
+    missing_us: tuple[int, ...] = ()
+
+    def missing_before(self, moment_us: int, size_us: int) -> int:
+        """Missing windows that were over before this moment."""
+        return sum(start + size_us <= moment_us for start in self.missing_us)
 
 
 def summed_up(time_us: Ints, district: Ints, fare: NDArray[np.float64], size_us: int) -> WindowAnswers:
@@ -73,8 +79,12 @@ def judge_windows(exact: WindowAnswers, found: WindowAnswers, size_us: int) -> W
         # A duplicate row finds nothing the second time.
         count, paid = right.pop((start, district), (-1, 0.0))
         wrong += not (count == orders and np.isclose(paid, fares))
-    gaps = np.diff(there) // size_us - 1
-    return WindowVerdict(there.size, int(gaps.sum()), int(gaps.max(initial=0)), wrong + len(right))
+    over = np.unique(exact.start_us[exact.start_us <= there.max(initial=0)])
+    missing = np.setdiff1d(over, there)
+    # Places of the windows that are there, with one before the first: what lies between two is a gap.
+    places = np.append(-1, np.flatnonzero(np.isin(over, there)))
+    longest = int((np.diff(places) - 1).max(initial=0))
+    return WindowVerdict(there.size, missing.size, longest, wrong + len(right), tuple(missing.tolist()))
 
 
 @dataclass(frozen=True)

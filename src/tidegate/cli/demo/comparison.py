@@ -13,8 +13,9 @@ import numpy as np
 from tidegate.cli.demo.arrivals import PreparedCity, prepare
 from tidegate.cli.demo.city import City
 from tidegate.cli.demo.flow import NEAR, STAY
+from tidegate.cli.demo.judge import row_ticks
 from tidegate.cli.demo.outcome import say
-from tidegate.cli.demo.plot import Scene, draw
+from tidegate.cli.demo.plot import Scene, Shares, draw
 from tidegate.cli.demo.spark_run import run_spark
 from tidegate.cli.demo.timeline import Ints, Timeline, pairs_by_tick, pairs_written, timeline
 from tidegate.cli.quiet_console import standard_error_in
@@ -49,22 +50,22 @@ def compare(file: Path, city: City, ours: CityRun, goal_seconds: float, console:
                 prepared, city, out, Path(root) / "checkpoint", grace_seconds=GRACE_SECONDS
             )
         theirs = CityRun(prepared, out, commits, moments)
-        ticks = _ticks(prepared)
+        ticks = row_ticks(prepared)
         exact = pairs_by_tick(prepared.orders, prepared.tracks, ticks, STAY, city.grid)
-        spark, spark_total = _measured(theirs, exact, ticks, goal_seconds)
-        tidegate, tidegate_total = _measured(ours, exact, ticks, goal_seconds)
+        spark, of_spark = _measured(theirs, exact, ticks, goal_seconds)
+        tidegate, of_tidegate = _measured(ours, exact, ticks, goal_seconds)
     burst = (city.burst_factor, city.burst_first_seconds, city.burst_seconds)
-    draw(file, spark, tidegate, Scene(goal_seconds, *burst, spark_total, tidegate_total))
-    for name, run in (("Spark alone", spark), ("Tidegate", tidegate)):
-        worst, least = np.nanmax(run.latency_seconds), 100 * np.nanmin(run.on_time)
-        say(console, f"{name}: p95 latency up to {worst:.1f} s, at least {least:.0f} % of results on time")
+    draw(file, spark, tidegate, Scene(goal_seconds, *burst, of_spark, of_tidegate))
+    for name, run, shares in (("Spark alone", spark, of_spark), ("Tidegate", tidegate, of_tidegate)):
+        worst = np.nanmax(run.latency_seconds)
+        say(console, f"{name}: p95 latency up to {worst:.1f} s; results: {shares.text}")
     say(console, f"Picture:  {file}")
 
 
 def _measured(
     run: CityRun, exact: Ints, ticks: tuple[Ints, Ints], goal_seconds: float
-) -> tuple[Timeline, float]:
-    """The curves of a run, and the share of the exact pairs that it wrote at all."""
+) -> tuple[Timeline, Shares]:
+    """The curves of a run, and which share of the exact pairs it wrote within the goal, and at all."""
     pairs = pairs_written(run.out / NEAR)
     done = np.array([moment for moment, _ in run.commits])
     # Spark's last batch may have been written but not committed when it was stopped.
@@ -79,10 +80,6 @@ def _measured(
         moments=run.moments,
         goal_seconds=goal_seconds,
     )
-    return curves, pair_ticks.size / max(1, int(exact.sum()))
-
-
-def _ticks(prepared: PreparedCity) -> tuple[Ints, Ints]:
-    """The tick of every row; rows are numbered in the order of arrival."""
-    order, track = (np.repeat(np.arange(rows.size), rows) for rows in prepared.stream_rows)
-    return order, track
+    # The first second is left out, as in the curves.
+    in_time = float(np.nansum(curves.on_time * exact) / max(1, exact[1:].sum()))
+    return curves, Shares(in_time, pair_ticks.size / max(1, int(exact.sum())))

@@ -23,6 +23,18 @@ class Latency:
 
 
 @dataclass(frozen=True)
+class OnTime:
+    """Shares that kept the goal; without the first second, in which the workers were cold."""
+
+    #: Of the batches, by the p95 latency of their rows.
+    batches: float
+    #: Of the pairs of the exact answer: written at most the goal after the later row had arrived.
+    pairs: float
+    #: Windows that were dropped although they were over before the burst.
+    windows_before_burst: int
+
+
+@dataclass(frozen=True)
 class Outcome:
     """A run of the demo; the verdicts are None when it was stopped early."""
 
@@ -30,6 +42,12 @@ class Outcome:
     latency: Latency
     pairs: Verdict | None = None
     windows: WindowVerdict | None = None
+    on_time: OnTime | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the goal was kept: 95 % of the rows were published in time."""
+        return self.latency.p95 is not None and self.latency.p95 <= self.latency.goal
 
     @property
     def right(self) -> bool:
@@ -47,6 +65,7 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         *_windows(outcome.windows),
         ("latency of rows, p95", f"{_seconds(latency.p95)} (goal {units.seconds(latency.goal)})"),
         ("  in the burst", _seconds(latency.in_burst)),
+        *_on_time(outcome.on_time),
         ("batches", units.count(len(tally.batch_seconds))),
         ("  time after the first, median", units.seconds(percentile(took, 0.5))),
         ("  time after the first, p95", units.seconds(percentile(took, 0.95))),
@@ -57,6 +76,8 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
     print_table(console, "Orders, the free cabs near them, and the districts", ("", ""), rows)
     for line in verdict_lines(outcome.pairs, outcome.windows):
         say(console, line)
+    if outcome.pairs is not None:
+        say(console, _of_goal(outcome))
 
 
 def verdict_lines(verdict: Verdict | None, windows: WindowVerdict | None) -> list[str]:
@@ -96,6 +117,28 @@ def _of_windows(windows: WindowVerdict) -> str:
         f"{out} windows are there, and exact; {units.count(windows.missing)} were dropped whole, "
         f"never more than {windows.longest_gap} in a row."
     )
+
+
+def _of_goal(outcome: Outcome) -> str:
+    """Whether the goal was kept, and what that cost before there was any overload."""
+    p95, goal = _seconds(outcome.latency.p95), units.seconds(outcome.latency.goal)
+    early = outcome.on_time.windows_before_burst if outcome.on_time is not None else 0
+    cost = f" {units.count(early)} windows were dropped before the burst, too." if early else ""
+    if outcome.kept:
+        return f"The goal was kept: 95 % of the rows within {p95} of {goal}.{cost}"
+    return (
+        f"The goal was MISSED: 95 % of the rows within {p95}, the goal is {goal}. On a machine that is slow "
+        f"or busy with other work, give a longer --goal or a smaller --rate.{cost}"
+    )
+
+
+def _on_time(on_time: OnTime | None) -> list[tuple[str, str]]:
+    if on_time is None:
+        return []
+    return [
+        ("  batches within the goal", units.percent(on_time.batches)),
+        ("  pairs within the goal", units.percent(on_time.pairs)),
+    ]
 
 
 _FAULT = "This is a fault in Tidegate: please report it with the settings and the seed of this run."

@@ -23,6 +23,19 @@ _WIDTH_INCHES, _HEIGHT_INCHES, _DPI = 8.0, 5.0, 200
 
 
 @dataclass(frozen=True)
+class Shares:
+    """The shares of the exact results that a run wrote: within the goal, and by its end."""
+
+    in_time: float
+    total: float
+
+    @property
+    def text(self) -> str:
+        late = "" if self.in_time >= 1 else f", {_percent(self.total)} in the end"
+        return f"{_percent(self.in_time)} within the goal{late}"
+
+
+@dataclass(frozen=True)
 class Scene:
     """What the picture says beside its curves."""
 
@@ -30,9 +43,8 @@ class Scene:
     burst_factor: float
     burst_first_seconds: float
     burst_seconds: float
-    #: The share of the exact results that each run had written at its end, in time or later.
-    spark_total: float
-    tidegate_total: float
+    spark: Shares
+    tidegate: Shares
 
 
 def require_matplotlib() -> None:
@@ -94,8 +106,8 @@ def _on_time(panel: Any, spark: Timeline, tidegate: Timeline, scene: Scene) -> N
     _title(
         panel,
         f"Results within {scene.goal_seconds:g} s (%)",
-        spark=f"Spark: {_percent(scene.spark_total)} in the end",
-        tidegate=f"Tidegate: {_percent(scene.tidegate_total)} in the end",
+        spark=f"Spark: {_percent(scene.spark.in_time)}",
+        tidegate=f"Tidegate: {_percent(scene.tidegate.in_time)}; {_percent(scene.tidegate.total)} in the end",
     )
     _curve(panel, 100 * spark.on_time, _SPARK)
     _curve(panel, 100 * tidegate.on_time, _TIDEGATE)
@@ -103,7 +115,8 @@ def _on_time(panel: Any, spark: Timeline, tidegate: Timeline, scene: Scene) -> N
 
 
 def _percent(share: float) -> str:
-    return "all" if share >= 1 else f"{100 * share:.1f} %"
+    """Never rounded up to all of them, nor down to none."""
+    return "all" if share >= 1 else f"{min(99.9, max(0.1, 100 * share)):.1f} %" if share else "none"
 
 
 def _digits(seconds: float) -> int:
@@ -117,7 +130,7 @@ def _curve(panel: Any, values: Any, colour: str) -> None:
 def _title(panel: Any, text: str, *, spark: str, tidegate: str) -> None:
     """What is drawn, and each curve's name and figure in its colour: above the curves, so never on one."""
     panel.set_title(text, loc="left", fontsize=12)
-    for part, place, colour in ((spark, 0.69, _SPARK), (tidegate, 1.0, _TIDEGATE)):
+    for part, place, colour in ((spark, 0.61, _SPARK), (tidegate, 1.0, _TIDEGATE)):
         panel.annotate(
             part,
             (place, 1),

@@ -198,7 +198,7 @@ def learn(
     }
     seconds = max(settings.trigger_seconds, time.busy_seconds)
     batch = BatchLoad.of(rows, time.busy_seconds, settings.batch_seconds, given.waiting, seconds)
-    rule = _rule_after(settings, before, batch if not (time.cold or levels) else None)
+    rule = _rule_after(settings, before, plan, batch if not (time.cold or levels) else None)
     known = known_of(settings, before, "policies") or {}
     policies = {}
     for name, shape in shapes.items():
@@ -219,10 +219,12 @@ def learn(
 
 
 def _rule_after(
-    settings: OverloadSettings, before: Manifest, batch: BatchLoad | None
+    settings: OverloadSettings, before: Manifest, plan: Plan, batch: BatchLoad | None
 ) -> RateAdaptation | FixedRate:
     """The rate rule after a batch; None: one on cold workers, or another rule decides."""
-    rule = rate_rule(settings.shed, known_of(settings, before, "rate"))
+    # Under a goal that only observes, the batch probed everything, whatever the rule had said.
+    observed = plan.shed.would is not None
+    rule = rate_rule(settings.shed, None if observed else known_of(settings, before, "rate"))
     # A batch without rows says nothing about what rows cost.
     if batch is not None and batch.taken:
         rule.add(batch)

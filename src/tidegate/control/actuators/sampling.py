@@ -129,9 +129,10 @@ def learn(
     known = before.control.get(CONTROL, {})
     rows, shares, gone = {}, {}, {}
     for name, planned in plan.shed.estimating.items():
-        mine, last = [report for report in reports if report.operator == name], np.array(planned["shares"])
-        rows[name] = _rows(known.get("rows", {}).get(name), mine, last)
+        mine, kept = [report for report in reports if report.operator == name], np.array(planned["shares"])
+        rows[name] = _rows(known.get("rows", {}).get(name), mine, kept)
         wanted = keep_shares(levels.get(name, 1.0), np.array(rows[name]))
+        last = np.array((plan.shed.would or plan.shed).estimating[name]["shares"])
         shares[name] = _steady(last, wanted).round(4).tolist()
         gone[name] = _left_out(planned, mine, Lifetime(settings.windows[name]), after.settled_us[name])
     return {

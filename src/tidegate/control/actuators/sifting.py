@@ -17,7 +17,7 @@ another with a higher version replaces it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -98,7 +98,9 @@ def learn(
     """
     levels = levels or {}
     known = before.control.get(CONTROL, {})
-    rule = rate_rule(settings.shed, known.get("rate"))
+    would = plan.shed.would
+    # Under a goal that only observes all rows were admitted, whatever the rule had said.
+    rule = rate_rule(settings.shed, known.get("rate") if would is None else None)
     rows = sum(offered.rows.values())
     interval = max(settings.trigger_seconds, offered.busy_seconds)
     next_rows = expected_rows(rows, known.get("began_us"), plan.now_us, interval)
@@ -111,9 +113,12 @@ def learn(
         ahead = next_rows * entered / rows if rows else 0.0
         last = known.get("matches", {}).get(name)
         last = last if _fits(last, queries) else None
-        stood = _stood(plan.shed.sifters.get(name), queries, name)
+        stood = _stood((would or plan.shed).sifters.get(name), queries, name)
         asked = _Asked(name, queries, levels.get(name, rule.fraction), ahead)
         seen = _seen(queries, last, stood, mine, offered.at_sources.get(name, entered))
+        if would is not None:
+            # Rows of all regions passed: those that this sifter would have let through.
+            seen = replace(seen, kept=np.rint(seen.kept * (1 - stood.thresholds)).astype(np.int64))
         learnt = _learnt(settings, asked, last, stood, seen)
         # Why the sifter in force was made, however long ago: for people.
         made = {"batch": plan.batch, "why": learnt["why"]} if learnt["why"] else (last or {}).get("made")

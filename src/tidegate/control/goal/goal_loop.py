@@ -60,10 +60,10 @@ def learn(
     coming = _coming(step, state)
     forecasts = WorkForecast(step, coming.growth)
     efforts = {**efforts_of(settings, ran), SOURCES: Effort(coming.rows)}
-    decided = goal.adapt(
-        _seen(step, efforts, coming), forecasts.ahead(efforts, state.levels), forecasts.options()
-    )
-    sources, most = state.sources, _largest(step, state, coming)
+    seen = _seen(step, efforts, coming)
+    levels = {} if plan.shed.would is not None else state.levels
+    decided = goal.adapt(seen, forecasts.ahead(efforts, levels), forecasts.options())
+    sources, most = state.sources, 0.0 if settings.observes else _largest(step, state, coming)
     # Without new limits the last ones stay, also for the next run.
     limits = sources.limits(what_fits(settings.goal, decided, coming, sources, most)) if most else {}
     if limits:
@@ -77,8 +77,7 @@ def learn(
         learnt[stale_rows.CONTROL] = stale_rows.learn(
             before, plan, ran.reports, after, operators, settings.freshest, decided.keep_share
         )
-    waiting = sources.held(ran.taken)
-    return learnt | _mechanisms(step, decided.levels, forecasts.works, waiting)
+    return learnt | _mechanisms(step, decided.levels, forecasts.works, coming)
 
 
 def limits(manifest: Manifest) -> dict[str, int]:
@@ -109,6 +108,10 @@ class Coming:
     wanted: float
     growth: float
     expected: Expected
+    #: Rows that limits of ours keep at their sources.
+    held: float = 0.0
+    #: `KeepSettings.paced` of the last batch.
+    paced_seconds: float | None = None
 
 
 def _coming(step: Step, state: ControlState) -> Coming:
@@ -117,14 +120,16 @@ def _coming(step: Step, state: ControlState) -> Coming:
     rows = sum(sum(report.rows.offered) for report in ran.reports) + sum(ran.entered.values())
     taken = sum(one.rows for one in ran.taken.values()) or rows
     arrived = state.sources.observe(ran.taken, tuning) if ran.taken else rows
+    paced = settings.paced(ran.busy_seconds, state.predicted)
     expected = state.arrivals.observe(
-        arrived, step.plan.now_us, ran.busy_seconds, settings.trigger_seconds, state.sources.waiting, tuning
+        arrived, step.plan.now_us, paced, settings.trigger_seconds, state.sources.waiting, tuning
     )
     # A source that does not report a backlog reports what it gave, which is not what arrived.
     if not all(one.waiting is not None for one in ran.taken.values() if one.units is not None):
         expected = replace(expected, lasting_rate=0.0)
-    wanted = state.sources.wanted(expected.rows, tuning)
-    return Coming(rows, wanted, wanted / taken if taken else 0.0, expected)
+    wanted = expected.rows if settings.observes else state.sources.wanted(expected.rows, tuning)
+    growth, held = wanted / taken if taken else 0.0, state.sources.held(ran.taken)
+    return Coming(rows, wanted, growth, expected, held, paced)
 
 
 def _seen(step: Step, efforts: Mapping[str, Effort], coming: Coming) -> BatchSeen:
@@ -140,18 +145,24 @@ def _seen(step: Step, efforts: Mapping[str, Effort], coming: Coming) -> BatchSee
         teaches=bool(coming.rows) and not ran.cold,
         empty=not coming.rows and not ran.cold,
         cold=bool(coming.rows) and ran.cold,
-        foreseeable=not step.plan.shed.dropping,
+        # A batch that only observed did not run as it was predicted.
+        foreseeable=not step.plan.shed.dropping and step.plan.shed.would is None,
         lasting=coming.expected.lasting,
+        paced_seconds=coming.paced_seconds,
     )
 
 
 def _mechanisms(
-    step: Step, levels: Mapping[str, float], works: Mapping[str, Work], waiting: float
+    step: Step, levels: Mapping[str, float], works: Mapping[str, Work], coming: Coming
 ) -> Snapshot:
-    """What every mechanism makes of its level; `waiting`: rows that limits of ours keep at their sources."""
+    """What every mechanism makes of its level."""
     settings, before, plan, ran, after = step.settings, step.before, step.plan, step.ran, step.after
     learnt: Snapshot = {}
     busy, cold = ran.busy_seconds, ran.cold
+    waiting = coming.held
+    if plan.shed.would is not None:
+        # As long as it would have taken for the rows of a batch on time, which leaves none waiting.
+        busy, waiting = busy * min(1.0, coming.growth), 0.0
     if settings.overload is not None:
         time = join_shedding.BatchTime(busy, cold)
         learnt |= join_shedding.learn(
@@ -236,9 +247,10 @@ def _keeps_up(goal: GoalSettings, decided: Decided, coming: Coming, sources: Bac
 
 def _metrics(settings: KeepSettings, decided: Decided, ran: Ran, after: Manifest) -> Snapshot:
     """For telemetry: what is expected, what is lost, and what cannot be kept."""
-    said = warnings(settings.goal, decided)
+    said = warnings(settings.goal, decided, settings.observes)
     if not ran.cold:
         said += overdue_warnings(ran.latency, ran.busy_seconds)
     if settings.overload is not None and settings.overload.state_bytes is not None:
-        said += state_warnings(sum(map(piece_bytes, after.pieces)), settings.overload.state_bytes)
+        stored = sum(map(piece_bytes, after.pieces))
+        said += state_warnings(stored, settings.overload.state_bytes, settings.observes)
     return {**decided.metrics(), "warnings": said}

@@ -33,6 +33,18 @@ class KeepSettings:
     sifting: SiftSettings | None = None
     dropping: DropSettings | None = None
     estimating: EstimateSettings | None = None
+    #: What is decided is reported and not done (`control/observing.py`).
+    observes: bool = False
+
+    def paced(self, busy_seconds: float, predicted: float | None) -> float:
+        """How long a batch counts as having taken, for the rows of the next one.
+
+        Under a goal that only observes, that is as long as it was predicted to take with what it would have
+        left out: else each long batch would be a reason to leave out more of the next one.
+        """
+        if not self.observes or predicted is None:
+            return busy_seconds
+        return min(busy_seconds, max(self.goal.batch_seconds, predicted))
 
     @property
     def freshest(self) -> tuple[str, ...]:

@@ -68,6 +68,12 @@ class BatchSeen:
     foreseeable: bool = True
     #: The part of the rows of the next batch that later ones are expected to have as well.
     lasting: float = 1.0
+    #: How long it counts as having taken, for the rows of the next batch; None: as long as it took.
+    paced_seconds: float | None = None
+
+    @property
+    def pace(self) -> float:
+        return self.busy_seconds if self.paced_seconds is None else self.paced_seconds
 
 
 @dataclass(frozen=True)
@@ -102,8 +108,9 @@ class Decided:
         return dict(vars(self))
 
 
-def warnings(settings: GoalSettings, decided: Decided) -> list[Metrics]:
+def warnings(settings: GoalSettings, decided: Decided, observes: bool = False) -> list[Metrics]:
     """Warnings, with numbers, about a goal that measurements show cannot be kept."""
+    stale = f"The oldest {1 - decided.keep_share:.0%} of its rows {'would be' if observes else 'are'} dropped"
     said: list[Metrics] = []
     if decided.fixed > settings.batch_seconds:
         said.append(
@@ -118,12 +125,11 @@ def warnings(settings: GoalSettings, decided: Decided) -> list[Metrics]:
         said.append(
             _warning(
                 GOAL_UNREACHABLE,
-                "Shedding is not enough to meet the goal in the next batch",
+                f"Shedding {'would not be' if observes else 'is not'} enough to meet the goal in the next "
+                "batch",
                 got=f"{decided.planned:.3f} s planned of {settings.batch_seconds:.3f} s, {decided.full:.3f} "
                 "s without shedding",
-                why=f"The oldest {1 - decided.keep_share:.0%} of its rows are dropped"
-                if decided.keep_share < 1
-                else "Its results will be overdue",
+                why=stale if decided.keep_share < 1 else "Its results will be overdue",
                 do="Give a larger max_loss or a longer latency, or run the query on more cores",
             )
         )
@@ -136,7 +142,7 @@ def warnings(settings: GoalSettings, decided: Decided) -> list[Metrics]:
         said.append(
             _warning(
                 MAX_LOSS_REACHED,
-                "max_loss keeps the query from meeting its goal",
+                f"max_loss {'would keep' if observes else 'keeps'} the query from meeting its goal",
                 got=", ".join(f"{name}: {settings.max_loss[name]:.1%}" for name in sorted(at_bound)),
                 do="Give a larger max_loss for these outputs, or a longer latency",
             )
@@ -144,7 +150,7 @@ def warnings(settings: GoalSettings, decided: Decided) -> list[Metrics]:
     return said
 
 
-def state_warnings(stored_bytes: int, most_bytes: int) -> list[Metrics]:
+def state_warnings(stored_bytes: int, most_bytes: int, observes: bool = False) -> list[Metrics]:
     """Warnings about state that exceeds its limit after a batch."""
     if stored_bytes <= most_bytes:
         return []
@@ -153,7 +159,9 @@ def state_warnings(stored_bytes: int, most_bytes: int) -> list[Metrics]:
             STATE_LIMIT_EXCEEDED,
             "The state exceeds max_state",
             got=f"{stored_bytes:,} of {most_bytes:,} bytes",
-            why="The newest part of every window is always kept, and only inner and semi joins can drop "
+            why="The goal only observes, so no state is dropped"
+            if observes
+            else "The newest part of every window is always kept, and only inner and semi joins can drop "
             "state",
             do="Give a larger max_state, shorter windows, or select fewer columns before joins",
         )

@@ -64,7 +64,7 @@ class LevelController:
             # Rows that may come only once are no reason to shed more for longer.
             self._move(forecast.times(batch.lasting), batch)
         if batch.teaches:
-            self._judge(forecast.times(batch.lasting), batch.busy_seconds)
+            self._judge(forecast.times(batch.lasting), batch.pace)
         decided = self._decided(forecast, batch, predicted)
         state.levels = dict(decided.levels)
         state.predicted = None if state.model.is_blank or batch.cold else decided.expected
@@ -104,7 +104,7 @@ class LevelController:
     def _move(self, forecast: PlanForecast, batch: BatchSeen) -> None:
         """Deepen at once, ease or remix after a while, or keep the levels."""
         state, target = self.state, self._target(forecast)
-        usual = self._usual_part(target, batch.busy_seconds)
+        usual = self._usual_part(target, batch.pace)
         # Rows that arrived during a long batch are no reason to deepen for good.
         now = forecast.times(min(1.0, usual))
         if now.seconds(state.lasting) > target + self._margin / 2 * self.settings.batch_seconds:
@@ -176,7 +176,7 @@ class LevelController:
         time, lasting, margin = self.settings.batch_seconds, self.state.lasting, self._margin
         if self.settings.latency_seconds is not None:
             # The oldest row of the next batch came when this one, or the time of its trigger, began.
-            waited = max(batch.busy_seconds, self.settings.trigger_seconds or 0.0)
+            waited = max(batch.pace, self.settings.trigger_seconds or 0.0)
             left = self.settings.latency_seconds - waited
             # With less than half of its time left, a batch is overdue anyway; of more than its time it may
             # use half, or short and long batches would take turns.

@@ -111,7 +111,7 @@ class FlowChange:
             settle_us=_with(known.settle_us, fresh.settle_us, added),
             routing=_with(known.routing, fresh.routing, added),
             balance=_with(known.balance, fresh.balance, added),
-            shed=_completed(known.shed, fresh.shed, added, ShedPlan),
+            shed=_shed(known.shed, fresh.shed, added),
         )
 
 
@@ -133,9 +133,15 @@ def _with(known: Mapping[str, Any], fresh: Mapping[str, Any], added: tuple[str, 
     return {**{name: one for name, one in fresh.items() if name in added}, **known}
 
 
-def _completed(known: Any, fresh: Any, added: tuple[str, ...], kind: type[Any]) -> Any:
-    """A part of a plan all of whose fields go by names."""
-    names = [one.name for one in fields(kind)]
+def _shed(known: ShedPlan, fresh: ShedPlan, added: tuple[str, ...]) -> ShedPlan:
+    would = None if known.would is None else _shed(known.would, fresh.would or fresh, added)
+    completed: ShedPlan = _completed(known, fresh, added, ShedPlan, "would")
+    return replace(completed, would=would)
+
+
+def _completed(known: Any, fresh: Any, added: tuple[str, ...], kind: type[Any], but: str = "") -> Any:
+    """A part of a plan all of whose fields, but one, go by names."""
+    names = [one.name for one in fields(kind) if one.name != but]
     return kind(**{name: _with(getattr(known, name), getattr(fresh, name), added) for name in names})
 
 

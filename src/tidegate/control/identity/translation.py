@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from tidegate.model.manifest import Manifest, OutputFiles
-from tidegate.model.plan import Plan
+from tidegate.model.plan import Plan, ShedPlan
 
 V = TypeVar("V")
 #: What a name is now; None: it is gone.
@@ -27,7 +27,7 @@ _EACH = "*"
 #: or as a text.
 _CONTROL = (
     *(("balance",), ("scale",), ("receipts",), ("sources",), ("sources_dropped",)),
-    *(("policies",), ("work",), ("bends",), ("forget_us",), ("kept",)),
+    *(("policies",), ("work",), ("bends",), ("forget_us",), ("kept",), ("would_forget_us",)),
     *(("estimates", "rows"), ("estimates", "shares"), ("estimates", "left_out")),
     *(("adding_up", "ratio"), ("adding_up", "by_row")),
     *(("sift", "matches", _EACH, "sifter", "name"), ("sift", "matches"), ("freshest", "streams")),
@@ -95,14 +95,18 @@ class Translation:
             rewrites=replace(rewrites, merges=self._keys(rewrites.merges), cuts=self._keys(rewrites.cuts)),
             shuffles=replace(plan.shuffles, by_row=tuple(_items(plan.shuffles.by_row, self._node))),
             balance=self._keys(plan.balance),
-            shed=replace(
-                shed,
-                skipping=self._keys(shed.skipping),
-                sifters=self._keys(_at(shed.sifters, (_EACH, "name"), self._node)),
-                dropping=self._dropped(shed.dropping),
-                estimating=self._keys(shed.estimating),
-            ),
+            shed=self._shed(shed),
             repair=replace(repair, repairs=self._keys(repair.repairs)),
+        )
+
+    def _shed(self, shed: ShedPlan) -> ShedPlan:
+        return replace(
+            shed,
+            skipping=self._keys(shed.skipping),
+            sifters=self._keys(_at(shed.sifters, (_EACH, "name"), self._node)),
+            dropping=self._dropped(shed.dropping),
+            estimating=self._keys(shed.estimating),
+            would=None if shed.would is None else self._shed(shed.would),
         )
 
     def flow(self, flow: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -117,8 +121,9 @@ class Translation:
         for path in _DROPS:
             control = _at(control, path, self._drop)
         control = _at(control, ("warnings",), self._warning)
-        if "dropped" in control:
-            control = {**control, "dropped": self._dropped(control["dropped"])}
+        for decided in ("dropped", "would_drop"):
+            if decided in control:
+                control = {**control, decided: self._dropped(control[decided])}
         goal = control.get("goal")
         if goal is None:
             return control

@@ -12,6 +12,7 @@ is needed to add it up further:
                            of all parts with exploring rows; no recall if one of these has no estimate
     loss ratio             from recall, else the share of missing windows of parts that know how many closed
     latency                `spread`: rows by latency, in steps of 2 %; a batch stands for a hundred latencies
+    would                  of batches under a goal that only observes: sums; losses as a share of results
     load                   durations add up; of the state, the last and the largest
 
 Guarantee: it does not matter in which order and how often parts are combined, as long as they stay in order:
@@ -86,7 +87,7 @@ def _row(rows: Sequence[Row]) -> Json:
     if rows[-1]["kind"] == OUTPUT:
         return found | _output(rows, found["mode"])
     lost = found["rows_shed"] / found["rows_offered"] if found["rows_offered"] else 0.0
-    return found | {"loss_ratio": lost}
+    return found | {"loss_ratio": lost, "would_rows_shed": _sum_of(rows, "would_rows_shed")}
 
 
 def _output(rows: Sequence[Row], mode: str) -> Json:
@@ -95,17 +96,36 @@ def _output(rows: Sequence[Row], mode: str) -> Json:
     found: Json = {
         "rows_written": None if None in written else sum(written),
         "windows_missing": sum(row["windows_missing"] for row in rows),
-        "windows_closed": _sum_of_known(row.get("windows_closed") for row in rows),
+        "windows_closed": _sum_of(rows, "windows_closed"),
         "missing_windows": _joined(run for row in rows for run in row["missing_windows"]),
         "loss_reasons": sorted({one for row in rows for one in row["loss_reasons"]}),
         "pooled": _pooled([_parts(row) for row in rows]),
     }
     found |= _recall(found["pooled"], mode)
+    found |= _would(rows)
     return found | {"loss_ratio": _loss_ratio(found, mode), **_repairs(rows)}
 
 
-def _sum_of_known(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
+def _would(rows: Sequence[Row]) -> Json:
+    """What would have been left out in batches under a goal that only observed; empty without any."""
+    seen = [row for row in rows if row.get("would_lost") is not None]
+    if not seen:
+        return {}
+    lost, of = (sum(parts) for parts in zip(*(row["would_lost"] for row in seen), strict=True))
+    ratio = lost / of if of else 0.0
+    recalled = any(row["would_recall"] is not None for row in seen)
+    return {
+        "would_pairs_skipped": _sum_of(seen, "would_pairs_skipped"),
+        "would_windows_missing": sum(row["would_windows_missing"] for row in seen),
+        "would_loss_ratio": ratio,
+        "would_recall": 1 - ratio if recalled else None,
+        "would_lost": [lost, of],
+    }
+
+
+def _sum_of(rows: Sequence[Row], name: str) -> int | None:
+    """The sum of the values that are known; None if none is."""
+    known = [row[name] for row in rows if row.get(name) is not None]
     return sum(known) if known else None
 
 

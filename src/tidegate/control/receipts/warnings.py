@@ -62,11 +62,11 @@ def receipt_warnings(receipt: Mapping[str, Any]) -> Iterator[BatchWarning]:
             yield BatchWarning(ROWS_UNEXPLAINED, message, f"{row['kind']} {row['name']}")
 
 
-def shut_warnings(shut: Iterable[str]) -> Iterator[BatchWarning]:
-    """Warnings about outputs that are not computed."""
+def shut_warnings(shut: Iterable[str], observes: bool = False) -> Iterator[BatchWarning]:
+    """Warnings about outputs that are not computed, or would not be if the goal did not only observe."""
     for output in shut:
         message = explain(
-            f"Output {output!r} is shut off",
+            f"Output {output!r} {'would be' if observes else 'is'} shut off",
             why="No drop ratio within its max_gap frees enough time",
             do="Allow a larger max_gap or a longer latency, or give the query more cores",
         )

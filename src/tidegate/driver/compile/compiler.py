@@ -116,7 +116,7 @@ class _Compiler:
         for output in compiled.outputs:
             self._visit(output.node)
         self._prune()
-        compiled.observed = observed_streams(compiled, self.needs.sifts)
+        compiled.observed = observed_streams(compiled, self.needs.sifts and compiled.streaming)
         compiled.judged_by_spark = judged_by_spark(compiled)
         for output in compiled.outputs:
             base, _ = ports.steps_of(output.node)
@@ -201,7 +201,9 @@ class _Compiler:
     def basic_us(self, name: str) -> int | None:
         # Stored rows lie in basic windows, so a join keeps those that it began with.
         stored = self._stored.get("operators", {}).get(name)
-        known: int | None = self.needs.basic_us if stored is None else stored["within"].get("basic_us")
+        if stored is None:
+            return self.needs.basic_us
+        known: int | None = stored.get("within", {}).get("basic_us")
         return known
 
     def needs_time(self, name: str) -> bool:
@@ -346,7 +348,12 @@ class _Compiler:
     def _steps(self, name: str) -> list[str]:
         """What stands in front of each input of an operator, as text."""
         inputs = next(one.node.inputs for one in self.compiled.operators if one.name == name)
-        return [steps_text(self.frame(node), ports.steps_of(node)[1]) for node in inputs]
+        texts = []
+        for node in inputs:
+            base, steps = ports.steps_of(node)
+            below = (base.frame, self._timed(base)) if isinstance(base, Source) else ()
+            texts.append(steps_text(self.frame(node), steps, below))
+        return texts
 
     def _fingerprint(self) -> dict[str, Any]:
         """What must not change between two runs on one checkpoint."""

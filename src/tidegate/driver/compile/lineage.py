@@ -34,20 +34,33 @@ _TEXT_MAX = 100_000
 UNVERSIONED = "functions without a version"
 
 
-def steps_text(frame: DataFrame, steps: Sequence[StatelessStep]) -> str:
+def steps_text(frame: DataFrame, steps: Sequence[StatelessStep], below: Sequence[DataFrame]) -> str:
     """What a frame with these steps computes, as Spark reads it, and the versions of functions.
 
-    The same in every run whose steps mean the same: it lacks sources, watermarks, and numbers of columns.
+    `below`: the frame that the user gave, and what the engine makes of it in front of the steps. The same in
+    every run whose steps mean the same: it lacks sources, watermarks, and numbers of columns.
     """
-    plan = frame._jdf.queryExecution().analyzed()
-    nodes = [node for node in inner_nodes(plan) if node.nodeName() != "EventTimeWatermark"]
-    lines = [_NUMBERED.sub("", node.simpleString(_TEXT_MAX)) for node in nodes]
+    lines = _lines(frame)
+    given, made = below or (None, None)
+    for line in [] if made is None else _lines(made):
+        if line in lines:
+            lines.remove(line)
     versions = [f"version {step.version}" for step in steps if step.version is not None]
     java = frame.sparkSession._jvm
     if java is not None and not versions:
         python = java.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
+        plan = frame._jdf.queryExecution().analyzed()
         versions += [UNVERSIONED] if plan.containsPattern(python) else []
-    return "\n".join([*lines, *versions])
+    return "\n".join([*lines, *([] if given is None else _lines(given)), *versions])
+
+
+def _lines(frame: DataFrame) -> list[str]:
+    nodes = inner_nodes(frame._jdf.queryExecution().analyzed())
+    return [
+        _NUMBERED.sub("", node.simpleString(_TEXT_MAX))
+        for node in nodes
+        if node.nodeName() != "EventTimeWatermark"
+    ]
 
 
 def network_of(compiled: Compiled) -> Network:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.api.goal import IDLE
-from tidegate.control import batch_size, planning, small_batches
+from tidegate.control import batch_size, observing, planning, small_batches
 from tidegate.control.actuators import join_shedding, partial_aggregation, stale_rows, window_dropping
 from tidegate.control.balance import balancing
 from tidegate.control.balance.skew_scan import loads_ahead
@@ -23,13 +23,14 @@ from tidegate.control.levels import CONTROL
 from tidegate.control.receipts import completeness, warnings
 from tidegate.control.receipts.receipts import BatchOutcome, receipt_of
 from tidegate.control.receipts.warnings import BatchWarning, receipt_warnings
+from tidegate.control.receipts.would_shed import WouldBe, add_would_shed
 from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.lineage import lineage_of
 from tidegate.driver.engine.batch import BatchDone, Timings
 from tidegate.driver.engine.match_counts import Matching, counted
 from tidegate.driver.engine.settings import Settings
-from tidegate.driver.frames.drop_frames import Dropping
+from tidegate.driver.frames.drop_frames import Dropping, plain_name
 from tidegate.driver.frames.sample_frames import Estimating
 from tidegate.model.codec import to_plain
 from tidegate.model.graph import OperatorTraits
@@ -70,10 +71,12 @@ class Controllers:
     """The controllers of one query, for the life of a run."""
 
     def __init__(self, compiled: Compiled, settings: Settings, operators: Mapping[str, OperatorTraits]):
-        self.settings, self._operators = settings, dict(operators)
-        self.matching: Matching = Matching(compiled, settings.sifting)
-        self.dropping: Dropping = Dropping(settings.dropping)
-        self.estimating: Estimating = Estimating(settings.estimating)
+        self._operators = dict(operators)
+        self.settings: Settings
+        self.matching: Matching = Matching(compiled)
+        self.dropping: Dropping
+        self.estimating: Estimating
+        self.adopt(settings)
         self._lineage = lineage_of(compiled, self._operators)
         #: Windows that may skip partial aggregation, and those whose partials are as large as rows.
         self._plain_windows = [window.name for window in compiled.windows if window.plain]
@@ -89,6 +92,13 @@ class Controllers:
         self._kinds = {one.name: one.node.label for one in compiled.operators if one.reports}
         #: The query is about to stop: the next batch repairs all debts.
         self.closing = False
+
+    def adopt(self, settings: Settings) -> None:
+        """Go by these settings from the next plan on."""
+        self.settings = settings
+        self.matching.settings = settings.sifting
+        self.dropping = Dropping(settings.dropping)
+        self.estimating = Estimating(settings.estimating)
 
     def plan(
         self,
@@ -109,7 +119,7 @@ class Controllers:
         with times.timed("reroute"):
             routing, cuts, wanted = balancing.reroute(balance, manifest, self.instances, loads)
         with times.timed("goal"):
-            skipping = self._skipping(manifest, moment)
+            shed = self._shedding(manifest, moment)
         decided = PlanDecisions(
             awake_us=moment.awake_us,
             flush=moment.flush,
@@ -122,15 +132,32 @@ class Controllers:
                 partial_aggregation.by_row(manifest, self._plain_windows, self._row_windows),
                 small_batches.in_one_task(manifest, routing, moment.input_bytes),
             ),
-            shed=ShedPlan(
-                skipping,
-                self.matching.sifters(manifest),
-                self.dropping.decide(manifest),
-                self.estimating.decide(manifest, self._operators),
+            shed=shed,
+            # Under a goal that only observes, repair waits as it would if joins shed.
+            repair=self._repairing(
+                manifest, (shed.would or shed).skipping, moment.spark_batch is None, moment.cold
             ),
-            repair=self._repairing(manifest, skipping, moment.spark_batch is None, moment.cold),
         )
         return planning.next_plan(batch, manifest, self._operators, moment.now_us, decided)
+
+    def _shedding(self, manifest: Manifest, moment: Moment) -> ShedPlan:
+        """What the goal leaves out of the next batch, or would leave out if it did not only observe."""
+        keeping = self._observes
+        wanted = ShedPlan(
+            self._skipping(manifest, moment),
+            self.matching.sifters(manifest),
+            self.dropping.decide(observing.as_if_dropped(manifest) if keeping else manifest),
+            self.estimating.decide(manifest, self._operators),
+        )
+        if not keeping:
+            return wanted
+        return ShedPlan(
+            observing.skips_nothing(wanted.skipping, manifest),
+            observing.opened(wanted.sifters),
+            self.dropping.decide(manifest, keeping),
+            self.estimating.decide(manifest, self._operators, keeping),
+            wanted,
+        )
 
     def _skipping(self, manifest: Manifest, moment: Moment) -> dict[str, Skipping]:
         """What joins skip; no row is stale while the workers are cold."""
@@ -177,6 +204,7 @@ class Controllers:
             {
                 **self.matching.remembered(done.entered),
                 **window_dropping.remembered(done.plan),
+                **observing.remembered(done.plan),
                 **self.estimating.learn(done.before, done.plan, done.settled, done.after),
                 partial_aggregation.CONTROL: partial_aggregation.learn(
                     done.before, done.plan, done.reports, plain
@@ -224,13 +252,14 @@ class Controllers:
         repairs = plan.repair.bytes_max is not None or after.written_off
         telemetry["debts"] = debt_metrics(plan, after, done.settled, self._operators) if repairs else {}
         telemetry["settled"] = self.is_settled(after)
+        telemetry["expected"] = _expected(done.before)
         telemetry["goal"] = after.control.get(CONTROL, {}).get("told")
         telemetry["sift"] = sift_metrics(plan, done.matched, done.entered.rows, after)
         telemetry["windows"] = self.dropping.metrics(plan, done.before, after)
         telemetry["estimates"] = self.estimating.metrics(plan, done.settled, done.before, after)
         telemetry["backlog_rows"] = goal_loop.backlog_rows(after, done.taken)
         telemetry["operator_metrics"] = to_plain(self._operator_metrics(done, telemetry))
-        receipt = self._receipt(done)
+        receipt = self._receipt(done, telemetry)
         telemetry["warnings"] = self._warnings(done, receipt)
         return receipt
 
@@ -251,8 +280,9 @@ class Controllers:
         self._remember(done, {warnings.CONTROL: since})
         return [to_plain(one) for one in said]
 
-    def _receipt(self, done: BatchDone) -> Metrics:
-        """The receipt of a batch; its state for the next one goes into the manifest."""
+    def _receipt(self, done: BatchDone, telemetry: Telemetry) -> Metrics:
+        """The receipt of a batch; its state for the next one goes into the manifest. What a goal that only
+        observes would have shed goes into both."""
         missing = self.dropping.missing(done.plan, done.before, done.after)
         estimated = self.estimating.estimated(done.plan, done.before, done.after)
         rows = counted(done.entered, done.late)
@@ -267,12 +297,28 @@ class Controllers:
             estimated,
             self.dropping.closed(done.plan, done.before, done.after),
             done.latency,
-            tuple(self.dropping.warnings(done.after)),
+            tuple(self.dropping.warnings(done.after, self._observes)),
             self.dropping.missing_count(done.plan, done.before, done.after),
         )
         receipt, gaps_us = receipt_of(self._lineage, outcome)
         self._remember(done, {completeness.CONTROL: gaps_us})
+        would = add_would_shed(receipt, self._lineage, outcome, self._would_be(done))
+        telemetry["would_shed"] = None if would is None else to_plain(would)
         return receipt
+
+    def _would_be(self, done: BatchDone) -> WouldBe:
+        """What is known of the plan that would have run."""
+        plan = observing.as_if(done.plan)
+        expected = (done.before.control.get(goal_loop.CONTROL, {}).get("told") or {}).get("lost", {})
+        return WouldBe(
+            self.dropping.missing_count(plan, done.before, done.after),
+            self.dropping.ratios(plan),
+            {plain_name(name): lost for name, lost in expected.items()},
+        )
+
+    @property
+    def _observes(self) -> bool:
+        return self.settings.goal is not None and self.settings.goal.observes
 
     def ordinary_seconds(self, done: BatchDone, seconds: float, repair_seconds: float) -> float:
         """The duration of a batch without repair; `repair_seconds`: of repair in a pass of its own."""
@@ -295,3 +341,9 @@ class Controllers:
     @staticmethod
     def _remember(done: BatchDone, learnt: Mapping[str, Any]) -> None:
         done.after = replace(done.after, control={**done.after.control, **learnt})
+
+
+def _expected(before: Manifest) -> Metrics | None:
+    """The seconds that the goal loop expected of the batch after this manifest: in full, and without rows."""
+    known = before.control.get(goal_loop.CONTROL, {}).get("told")
+    return known and {name: known[name] for name in ("full", "fixed")}

@@ -21,16 +21,15 @@ Spark's query. If it was begun and not finished, the next start finishes it befo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.control import batch_size, planning
+from tidegate.control import planning
 from tidegate.control.goal import goal_loop
-from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.goal.warm_up import WarmUp
 from tidegate.control.identity.flow_change import FlowChange
 from tidegate.control.latency import Availability, latency_of
@@ -54,9 +53,8 @@ from tidegate.driver.frames.pass_frames import build_pass
 from tidegate.driver.frames.passes import Pass, Reports
 from tidegate.driver.frames.stream_rows import StreamRows
 from tidegate.driver.io.availability import Availabilities
-from tidegate.driver.io.default_limits import DefaultLimits
 from tidegate.driver.io.publishing import Publisher
-from tidegate.driver.io.read_limits import ReadLimits
+from tidegate.driver.io.source_limits import SourceLimits
 from tidegate.driver.io.staging import Staging
 from tidegate.driver.sql_text import condition
 from tidegate.model.codec import to_plain
@@ -65,7 +63,6 @@ from tidegate.model.manifest import Manifest, SparkBatch
 from tidegate.model.plan import Plan
 from tidegate.model.progress import LatencyProgress
 from tidegate.model.reports import MatchReport, Observed, TaskReport
-from tidegate.model.times import BEGINNING_US
 from tidegate.observe.telemetry import Telemetry, telemetry_of
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.spark_log import commit_of, reads_nothing_new, refuse_other, unfinished_settling
@@ -108,6 +105,8 @@ class Engine:
         self.settings: Settings = settings
         #: Called at each step of a batch with its name and the batch; tests crash here on purpose.
         self.on_step: Callable[[str, int], None] = lambda step, batch: None
+        #: Called when the settings have changed.
+        self.on_settings: Callable[[Settings], None] = lambda settings: None
         #: Called after each batch with its telemetry and its receipt.
         self._on_batch, self._clock = on_batch, clock
         self._operators = traits_of(compiled, settings.watermark)
@@ -122,9 +121,10 @@ class Engine:
         self.controllers: Controllers = Controllers(compiled, settings, self._operators)
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
-        #: Limits what sources give to a batch: under a goal, and without one. None: nothing limits it.
-        self.sources: ReadLimits | None = None
-        self.default_limits: DefaultLimits | None = None
+        #: Limits what sources give to a batch; None: nothing does.
+        self.limits: SourceLimits | None = None
+        #: The settings from the next batch on. Other threads may set them.
+        self.wanted: Settings = settings
         self._times = Timings()
         self._awake_us = self._now_us()
         self._frame_cache = FrameCache()
@@ -146,6 +146,7 @@ class Engine:
     def run_batch(self, frame: DataFrame | None, spark_batch: int, flush: bool = False) -> None:
         """One batch of Spark, from plan to manifest. `frame`: as Spark passes it; None in a batch run."""
         self._took_rows = True
+        self._adopt()
         # 1. Already done: Spark died between our manifest and its own commit.
         log, last = self.checkpoint.spark_log, self.manifest.spark_batch.number
         wanted = log.batch(spark_batch)
@@ -158,6 +159,18 @@ class Engine:
             self._commit_next(frame, wanted, flush)
         else:
             self._report_idle(idle, started)
+
+    def _adopt(self) -> None:
+        """Go by the settings that are wanted now. All that was decided and learnt is in the manifest, so this
+        is like a restart with another goal."""
+        wanted = self.wanted
+        if wanted is self.settings:
+            return
+        self.settings = wanted
+        self.controllers.adopt(wanted)
+        if self.limits is not None:
+            self.limits.follow(wanted.goal, self.manifest)
+        self.on_settings(wanted)
 
     def _idle_plan(self, taken: SparkBatch) -> Plan | None:
         """The plan of a batch that would change nothing; it is not written. None: the batch must run.
@@ -203,6 +216,7 @@ class Engine:
     def settle(self) -> None:
         """A commit without rows, because no batch may follow: all that the watermark releases, repair, and
         files that `commit_every` holds back."""
+        self._adopt()
         if self.controllers.is_due(self.manifest) or self.publisher.files.drafts:
             self._commit_next(None, None)
 
@@ -354,7 +368,8 @@ class Engine:
         repair_seconds = self._times.seconds.get("repair", 0.0)
         busy_seconds = self.controllers.ordinary_seconds(done, seconds, repair_seconds)
         with self._times.timed("intake"):
-            done.taken = {} if done.plan.settles else self._taken(done.after, telemetry["offered"])
+            if self.limits is not None and not done.plan.settles:
+                done.taken = self.limits.taken(telemetry["offered"], done.after)
         with self._times.timed("latency"):
             if done.rows is not None:
                 if self.query is not None:
@@ -367,9 +382,10 @@ class Engine:
         self._warm_up.observe(sum(telemetry["offered"].values()), busy_seconds)
         # Many passes without rows tell nothing about the batches to come.
         self.controllers.learn(done, busy_seconds, self._is_cold or done.plan.settles, self._times)
-        if self.default_limits is not None:
+        by_memory = None if self.limits is None else self.limits.by_memory
+        if by_memory is not None:
             with self._times.timed("intake"):
-                self.controllers.size(done, self.default_limits.taken(telemetry["offered"]))
+                self.controllers.size(done, by_memory.taken(telemetry["offered"]))
         telemetry["latency"] = to_plain(done.latency)
         receipt = self.controllers.report(done, telemetry)
         # Another run may have written more receipts since.
@@ -390,16 +406,13 @@ class Engine:
         self._step("committed", done.batch)
         self.publisher.publish(lambda: self._step("publishing", done.batch))
         telemetry["latency"] = to_plain(self.latency(done, self._clock()))
-        if self.default_limits is not None:
-            with self._times.timed("intake"):
-                self.default_limits.set(batch_size.factor(self.manifest.control))
         if receipts.begins_period(receipt):
             with self._times.timed("roll_up"):
                 receipts.roll_up(receipt, combined)
                 receipts.purge(done.after.receipts_from)
-        if self.sources is not None:
+        if self.limits is not None:
             with self._times.timed("intake"):
-                self.sources.set(goal_loop.limits(self.manifest))
+                self.limits.set(self.manifest)
         return telemetry, receipt
 
     def _hold_back(self, done: BatchDone) -> None:
@@ -431,16 +444,6 @@ class Engine:
         (`done.latency`). After the commit it is complete, and people see that.
         """
         return latency_of(done.available, int(published * 1e6), self.settings.latency_seconds)
-
-    def _taken(self, after: Manifest, offered: Mapping[str, int]) -> dict[str, TakenRows]:
-        """What the batch took from every source."""
-        if self.sources is None:
-            return {}
-        newest = {name: clock.seen_us for name, clock in after.clocks.items()}
-        return {
-            name: self.sources.taken(name, rows, None if newest[name] == BEGINNING_US else newest[name])
-            for name, rows in offered.items()
-        }
 
     @property
     def _is_cold(self) -> bool:

@@ -40,8 +40,10 @@ class Entered:
 class Matching:
     """What the engine does for matches, batch by batch."""
 
-    def __init__(self, compiled: Compiled, settings: SiftSettings | None):
-        self._compiled, self._settings = compiled, settings
+    def __init__(self, compiled: Compiled):
+        self._compiled = compiled
+        #: Which matches may drop rows; None: none.
+        self.settings: SiftSettings | None = None
         self._streams = {match.name: match.layout.stream for match in compiled.matches}
         self._sources = SourceSifters(
             {
@@ -53,7 +55,7 @@ class Matching:
 
     def sifters(self, manifest: Manifest) -> dict[str, Any]:
         """The sifters for the plan after this manifest."""
-        return {} if self._settings is None else sifting.decide(self._settings, manifest)
+        return {} if self.settings is None else sifting.decide(self.settings, manifest)
 
     def publish(self, plan: Plan) -> None:
         """Publish the sifters of a plan to the sources that run them."""

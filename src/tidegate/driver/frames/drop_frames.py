@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tidegate.api.nodes import Output
 from tidegate.control.actuators import window_dropping
@@ -111,10 +112,14 @@ class Dropping:
 
     def __init__(self, settings: DropSettings | None):
         self._settings = settings
+        #: The same if no window may be dropped.
+        self._keeping = None if settings is None else replace(settings, shed=None)
 
-    def decide(self, manifest: Manifest) -> Metrics:
-        """The decisions for the plan after this manifest."""
-        return {} if self._settings is None else window_dropping.decide(self._settings, manifest)
+    def decide(self, manifest: Manifest, keeping: bool = False) -> Metrics:
+        """The decisions for the plan after this manifest; `keeping`: no window is dropped but those that
+        are."""
+        settings = self._keeping if keeping else self._settings
+        return {} if settings is None else window_dropping.decide(settings, manifest)
 
     def passing(self, plan: Plan) -> Passing:
         return Passing(self._settings, plan)
@@ -124,7 +129,10 @@ class Dropping:
         if self._settings is None or (self._settings.shed is None and not plan.shed.dropping):
             return {}
         drops = plan.shed.dropping.get("drops", {}).items()
-        shares = {name: {"p": one["p"], "shut": bool(one["shut"])} for name, one in drops}
+        outputs = {
+            name: " + ".join(map(plain_name, drop.outputs)) for name, drop in self._settings.drops.items()
+        }
+        shares = {outputs.get(name, name): {"p": one["p"], "shut": bool(one["shut"])} for name, one in drops}
         missing = self.missing(plan, before, after).items()
         runs = {name: [[iso(first), iso(last)] for first, last, _ in some] for name, some in missing}
         return {"drops": shares, "missing": runs}
@@ -161,12 +169,13 @@ class Dropping:
             found.update({plain_name(output): ratio for output, ratio in ratios.items()})
         return found
 
-    def warnings(self, after: Manifest) -> Iterator[BatchWarning]:
-        """Outputs that are not computed from the next batch on, or still lack what an earlier run dropped."""
+    def warnings(self, after: Manifest, observes: bool = False) -> Iterator[BatchWarning]:
+        """Outputs that are not computed from the next batch on, or still lack what an earlier run dropped.
+        `observes`: nothing is done about the first."""
         if self._settings is None:
             return
         known = after.control.get(window_dropping.CONTROL, {}) if self._settings.shed is not None else {}
-        yield from shut_warnings(map(plain_name, known.get("shut", ())))
+        yield from shut_warnings(map(plain_name, known.get("shut", ())), observes)
         lacking = window_dropping.lacking(self._settings, after)
         yield from dropped_earlier_warnings({plain_name(name): until for name, until in lacking.items()})
 

@@ -14,6 +14,7 @@ intervals are too narrow, and the stream needs a column that distinguishes them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -51,9 +52,14 @@ class Estimating:
     def __init__(self, settings: EstimateSettings | None):
         self._settings = settings
 
-    def decide(self, manifest: Manifest, operators: dict[str, OperatorTraits]) -> Metrics:
-        """The decisions for the plan after this manifest."""
-        return {} if self._settings is None else sampling.decide(self._settings, manifest, operators)
+    def decide(
+        self, manifest: Manifest, operators: dict[str, OperatorTraits], keeping: bool = False
+    ) -> Metrics:
+        """The decisions for the plan after this manifest; `keeping`: all rows are kept."""
+        if self._settings is None:
+            return {}
+        settings = replace(self._settings, fixed=1.0) if keeping else self._settings
+        return sampling.decide(settings, manifest, operators)
 
     def metrics(
         self, plan: Plan, reports: Sequence[TaskReport], before: Manifest, after: Manifest

@@ -7,6 +7,7 @@ publishing.py        files of a batch that nobody sees until it is committed; fo
 linked_output.py     an output that is made of the staged files themselves
 read_limits.py       how many rows sources give to the next batch: backpressure
 default_limits.py    the same without a goal: as much as tasks have memory for
+source_limits.py     which of the two holds, as the goal of a running query changes
 file_log.py          which files Spark's file source gave to a batch
 availability.py      when the rows of a batch became available
 heartbeat.py         the source that gives a batch even when no row came

@@ -50,16 +50,26 @@ class _Limited:
 class DefaultLimits:
     """The default limits of one started streaming query; made inside `before_the_first_batch`."""
 
-    def __init__(self, query: Any, spark: SparkSession, streams: Sequence[str], factor: float) -> None:
-        """`streams`: the stream of each leaf of the query's input; `factor`: of the first batch."""
+    def __init__(self, query: Any, spark: SparkSession, streams: Sequence[str]) -> None:
+        """`streams`: the stream of each leaf of the query's input. Nothing is limited before `begin`."""
         self._sources: list[_Limited] = []
-        self._factor = factor
+        self._factor = 1.0
         jvm: Any = spark._jvm
         with suppress(Py4JError):
             self._execution = query.streamingQuery()
             self._limits = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit
             self._sources = self._found(streams)
+
+    def begin(self, factor: float) -> None:
+        """Limit all sources; `factor`: of the next batch."""
+        self._factor = factor
+        with suppress(Py4JError):
             self._write()
+
+    def withdraw(self) -> None:
+        """Leave all sources as Spark found them: without a limit."""
+        with suppress(Py4JError):
+            write_limits(self._execution, {one.java: self._limits.allAvailable() for one in self._sources})
 
     def set(self, factor: float) -> None:
         """Set what the next batch may take."""

@@ -72,19 +72,31 @@ def before_the_first_batch(query: Any, spark: SparkSession) -> Iterator[None]:
 class ReadLimits:
     """The read limits of one started streaming query; made inside `before_the_first_batch`."""
 
-    def __init__(
-        self, query: Any, spark: SparkSession, streams: Sequence[str], known: Mapping[str, int] | None = None
-    ) -> None:
-        """`streams`: the stream of each leaf of the query's input; `known`: limits as for `set`."""
+    def __init__(self, query: Any, spark: SparkSession, streams: Sequence[str]) -> None:
+        """`streams`: the stream of each leaf of the query's input. Nothing is limited before `begin`."""
         self._sources: dict[str, _Source] = {}
+        self._begun = False
         jvm: Any = spark._jvm
         self._jvm = jvm
         with suppress(Py4JError):
             self._execution = query.streamingQuery()
             self._limits = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit
             self._sources = self._found(streams)
+
+    def begin(self, known: Mapping[str, int]) -> None:
+        """Limit all sources; `known`: limits as for `set`."""
+        self._begun = True
+        with suppress(Py4JError):
             self._write({source: source.first(self._limits) for source in self._sources.values()})
-            self.set(known or {})
+            self.set(known)
+
+    def withdraw(self) -> None:
+        """Leave all sources as Spark found them."""
+        self._begun = False
+        for source in self._sources.values():
+            source.limit = None
+        with suppress(Py4JError):
+            self._write({source: source.given for source in self._sources.values()})
 
     def taken(self, stream: str, rows: int, newest_us: int | None) -> TakenRows:
         """What a stream gave to the batch that has just run."""
@@ -102,7 +114,7 @@ class ReadLimits:
         _log.debug("The source of stream %s does not say what waits, so it is not limited", stream)
         source = self._sources.pop(stream)
         with suppress(Py4JError):
-            self._write({source: source.given})
+            self._write({source: source.given} if self._begun else {})
         return TakenRows(rows, newest_us)
 
     def set(self, limits: Mapping[str, int]) -> None:

@@ -6,6 +6,7 @@ planned.py           new rows with the plan of their batch applied
 selection.py         hash sampling by row identity
 time_correlation.py  order of basic windows by matches per comparison (algorithm 2)
 direction.py         split of the budget over both windows (algorithm 4)
+kept_rows.py         the part of the stored rows that random drop kept, by basic window
 cells.py             the best basic windows of both windows together (ours)
 content.py           expected matches of a row with a slot, from item frequencies (ours)
 row_cells.py         the best (row, slot) cells within one budget (ours)

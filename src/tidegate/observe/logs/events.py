@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tidegate.observe import units
+from tidegate.observe.shed_summary import levels, shedding
 from tidegate.observe.tally import percentile, rows_out
 
 Telemetry = Mapping[str, Any]
@@ -51,9 +52,9 @@ class LogEvents:
 
     def __init__(self, now: float, goal_seconds: float | None = None) -> None:
         self._sums = Summed(now)
-        self._goal_seconds = goal_seconds
+        self.goal_seconds = goal_seconds
         #: By kind and operator: the ratio that was logged last.
-        self._logged: dict[tuple[str, str], float] = {}
+        self._logged: dict[tuple[str, str, bool], float] = {}
         self._instances: dict[str, int] = {}
         self._warned: set[str] = set()
         self._in_debt = False
@@ -69,17 +70,16 @@ class LogEvents:
         return lines
 
     def _levels(self, telemetry: Telemetry) -> Iterator[LogLine]:
-        found = _levels(telemetry)
-        for key, ratio in found.items():
+        for one in levels(telemetry):
+            key, ratio = (one.kind, one.operator, one.would), one.ratio
             before = self._logged.get(key, 1.0)
             if ratio == before or (abs(ratio - before) < STEP and 1.0 not in (ratio, before)):
                 continue
             self._logged[key] = ratio
-            (kind, name), text = key, _LEVELS[key[0]]
-            was = "" if before == 1.0 else f", before {_percent(before)}"
+            was = "" if before == 1.0 else f", before {units.percent(before)}"
             over = "" if ratio < 1.0 else " again"
-            level = logging.WARNING if kind == "fresh" and ratio < 1.0 else logging.INFO
-            yield LogLine(level, f"{name}: {text.format(_percent(ratio))}{over}{was}")
+            level = logging.WARNING if one.kind == "fresh" and ratio < 1.0 else logging.INFO
+            yield LogLine(level, f"{one.operator} {one.text}{over}{was}")
 
     def _placement(self, telemetry: Telemetry) -> Iterator[LogLine]:
         for name, one in (telemetry.get("balance") or {}).items():
@@ -112,8 +112,8 @@ class LogEvents:
                 else "no pair waits for repair"
             )
             yield LogLine(logging.INFO, text)
-        if debts.get("forgiven"):
-            pairs = sum(one["comparisons"] for one in debts["forgiven"])
+        if debts.get("written_off"):
+            pairs = sum(one["comparisons"] for one in debts["written_off"])
             yield LogLine(logging.WARNING, f"{units.count(pairs)} skipped pairs were written off")
 
     def _warnings(self, telemetry: Telemetry) -> Iterator[LogLine]:
@@ -140,12 +140,7 @@ class LogEvents:
             sums.latencies.append(_latency(telemetry))
         if now - sums.since < SUMMARY_SECONDS:
             return
-        goal = f" (goal {units.seconds(self._goal_seconds)})" if self._goal_seconds is not None else ""
-        shed = [
-            _LEVELS[kind].format(_percent(ratio))
-            for (kind, _), ratio in _levels(telemetry).items()
-            if ratio < 1
-        ]
+        goal = f" (goal {units.seconds(self.goal_seconds)})" if self.goal_seconds is not None else ""
         yield LogLine(
             logging.INFO,
             f"{units.count(sums.rows_in)} rows in, {units.count(sums.rows_out)} out "
@@ -153,36 +148,9 @@ class LogEvents:
             f"p95 {units.seconds(percentile(sums.latencies, 0.95))}{goal}; "
             f"state {units.count(telemetry['state_rows'])} rows, {units.size(telemetry['state_bytes'])}; "
             f"late {units.count(sums.late)}, rejected {units.count(sums.rejected)}; "
-            f"{', '.join(shed) or 'nothing shed'}",
+            f"{', '.join(shedding(telemetry)) or 'nothing shed'}",
         )
         self._sums = Summed(now)
-
-
-#: By kind of level: what it means at a ratio. At 1 nothing is shed.
-_LEVELS = {
-    "probe": "probes {} of candidate pairs",
-    "admit": "admits {} of rows",
-    "fresh": "drops stale rows, admits {} of rows",
-    "windows": "computes {} of windows",
-    "sample": "estimates windows from {} of rows",
-}
-
-
-def _levels(telemetry: Telemetry) -> dict[tuple[str, str], float]:
-    """By kind and operator: the ratio of work that is not shed."""
-    found: dict[tuple[str, str], float] = {}
-    offered = max(1, telemetry["input_rows"])
-    for name, one in (telemetry.get("shed") or {}).items():
-        found["probe", name] = float(one["fraction"])
-        found["admit", name] = float(one.get("keep_share", 1.0))
-        found["fresh", name] = max(0.0, 1 - sum(one.get("stale", ())) / offered)
-    for name, one in (telemetry.get("sift") or {}).items():
-        found["admit", name] = one["received"] / one["offered"] if one["offered"] else 1.0
-    for name, one in ((telemetry.get("windows") or {}).get("drops") or {}).items():
-        found["windows", name] = 1 - float(one["p"])
-    for name, one in (telemetry.get("estimates") or {}).items():
-        found["sample", name] = float(one["kept"])
-    return found
 
 
 def _batch(telemetry: Telemetry) -> str:
@@ -196,10 +164,6 @@ def _latency(telemetry: Telemetry) -> float:
     """The 95th percentile of the latency, where it was measured; else the duration of the batch."""
     measured = (telemetry.get("latency") or {}).get("p95_seconds")
     return float(telemetry["duration_seconds"] if measured is None else measured)
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * ratio:.0f} %" if ratio >= 0.1 or not ratio else f"{100 * ratio:.1f} %"
 
 
 def _counted(number: int, word: str) -> str:

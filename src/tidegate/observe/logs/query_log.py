@@ -27,17 +27,22 @@ class QueryLog:
     ) -> None:
         self._name, self._clock = name or "query", clock
         self._logger = logging.getLogger(LOGGER)
-        self._goal_seconds = goal_seconds
         self._events = LogEvents(clock(), goal_seconds)
         self._batch = -1
 
-    def started(self, version: str, checkpoint: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        goal = "none" if self._goal_seconds is None else f"{self._goal_seconds:g} seconds"
+    def started(
+        self, version: str, checkpoint: str, inputs: Sequence[str], outputs: Sequence[str], goal: str
+    ) -> None:
         self._say(
             logging.INFO,
             f"started (tidegate {version}): checkpoint {checkpoint}, inputs {', '.join(inputs)}, "
             f"outputs {', '.join(outputs)}, latency goal {goal}",
         )
+
+    def goal_changed(self, goal: str, goal_seconds: float | None) -> None:
+        """The goal holds from the next batch on."""
+        self._events.goal_seconds = goal_seconds
+        self._say(logging.INFO, f"latency goal {goal} from the next batch on")
 
     def recovered(self, batch: int, *, replays: bool) -> None:
         """The run continues after this batch; `replays`: the next one was begun and runs again."""

@@ -20,6 +20,7 @@ _ALWAYS = ("kind", "name", "mode", "complete", "rows_offered")
 _SOMETIMES = (
     *("rows_processed", "rows_shed", "rows_late", "rows_rejected", "rows_written", "recall", "loss_ratio"),
     *("windows_missing", "debt_pairs", "repaired_pairs", "written_off_pairs", "p95_seconds"),
+    *("would_rows_shed", "would_windows_missing", "would_loss_ratio"),
 )
 
 

@@ -51,6 +51,11 @@ _NUMBERS = (
     "p95_seconds",
     "max_seconds",
     "overdue_ratio",
+    "would_rows_shed",
+    "would_pairs_skipped",
+    "would_windows_missing",
+    "would_loss_ratio",
+    "would_recall",
 )
 _REST = (
     "rows_filtered",
@@ -67,8 +72,9 @@ _REST = (
 #: All columns but those of the period, the most important first.
 COLUMNS = (*_FIRST, *_NUMBERS, *_REST)
 _PAIRS = ("debt_pairs", "repaired_pairs", "written_off_pairs")
-_WHOLE = ("rows_written", "windows_missing", "windows_closed", *_PAIRS)
-_FLOATS = ("recall", "recall_low", "recall_high", "loss_ratio")
+_WOULD = ("would_rows_shed", "would_pairs_skipped", "would_windows_missing")
+_WHOLE = ("rows_written", "windows_missing", "windows_closed", *_PAIRS, *_WOULD)
+_FLOATS = ("recall", "recall_low", "recall_high", "loss_ratio", "would_loss_ratio", "would_recall")
 _SECONDS = ("p50_seconds", "p95_seconds", "max_seconds", "overdue_ratio")
 _ROW_COUNTS = tuple(f"rows_{of}" for of in ("offered", "processed", "shed", "late", "rejected", "filtered"))
 _SUMMED = (*_ROW_COUNTS, "rows_evicted", "rows_unexplained")

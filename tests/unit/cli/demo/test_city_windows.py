@@ -29,6 +29,12 @@ def test_windows_may_be_missing_and_the_last_may_still_be_open() -> None:
     assert judge_windows(EXACT, EXACT, SIZE_US).missing == 0
 
 
+def test_windows_that_are_missing_at_the_beginning_count_too() -> None:
+    verdict = judge_windows(EXACT, some([3, 5]), SIZE_US)
+    assert (verdict.missing, verdict.longest_gap, verdict.missing_us) == (3, 2, (0, 10, 30))
+    assert [verdict.missing_before(moment, SIZE_US) for moment in (5, 20, 39, 40)] == [0, 2, 2, 3]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

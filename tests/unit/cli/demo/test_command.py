@@ -3,12 +3,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tidegate.cli.demo import command
+from tidegate.cli.demo.answers import Verdict, WindowVerdict
 from tidegate.cli.demo.arrivals import prepare
 from tidegate.cli.demo.city import burst_at
-from tidegate.cli.demo.judge import latency_of
+from tidegate.cli.demo.flow import NEAR
+from tidegate.cli.demo.judge import latency_of, on_time, row_ticks
+from tidegate.cli.demo.outcome import Latency, Outcome
 from tidegate.cli.main import main
 from tidegate.model.progress import LatencyProgress
 from tidegate.observe.tally import BatchLatency, Tally
@@ -69,3 +75,34 @@ def test_latency_is_told_apart_for_the_rush(tmp_path: Path) -> None:
     assert (latency.p95, latency.in_burst) == (1.5, 1.5)
     steady = latency_of(prepared, city, measured(range(2)), 2.0)
     assert (steady.p95, steady.in_burst) == (0.5, None)
+
+
+def test_shares_on_time_count_pairs_by_the_commit_that_wrote_them(tmp_path: Path) -> None:
+    city = command.city_of(100, seed=1, burst=4, seconds=10)
+    prepared = prepare(city, 10, tmp_path / "city")
+    moments = [100.0 + second for second in range(10)]
+    tally = Tally()
+    for second in range(10):
+        # Batches have the numbers of their commits; every other one is too late.
+        wait = 0.5 if second % 2 else 5.0
+        tally.commits.append((moments[second] + wait, int(prepared.tick_rows[second])))
+        tally.latencies.append(BatchLatency(2 * second, LatencyProgress(2.0, wait, wait, wait, 0.0, "file")))
+    orders, tracks = row_ticks(prepared)
+    out = tmp_path / "out" / NEAR
+    out.mkdir(parents=True)
+    for second in (2, 3, 5):
+        columns = {
+            "order_id": np.flatnonzero(orders == second)[:4],
+            "track_id": np.flatnonzero(tracks < 2)[:4],
+        }
+        pq.write_table(pa.table(columns), out / f"part-{2 * second:010d}-00000.parquet")
+    pairs, windows = (
+        Verdict(12, 16, 0, 0),
+        WindowVerdict(4, 2, 1, 0, (city.start_us, city.start_us + 9 * 10**6)),
+    )
+    outcome = Outcome(tally, Latency(2.0, 1.0, None), pairs, windows)
+    found = on_time(prepared, city, tmp_path / "out", outcome, moments)
+    # Without the first second: five of nine batches; two of three files of pairs, of sixteen in truth.
+    assert found.batches == pytest.approx(5 / 9)
+    assert found.pairs == pytest.approx(8 / 16)
+    assert found.windows_before_burst == 0

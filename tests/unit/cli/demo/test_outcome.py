@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import argparse
+import json
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from tidegate.cli.demo.answers import Verdict, WindowVerdict
-from tidegate.cli.demo.outcome import Latency, Outcome, print_outcome, say, verdict_lines
+from tidegate.cli.demo.figures import write_figures
+from tidegate.cli.demo.outcome import Latency, OnTime, Outcome, print_outcome, say, verdict_lines
 from tidegate.observe.tally import Moved, Tally
 
 EXACT = Verdict(pairs=5, pairs_exact=5, false_pairs=0, repeated=0)
@@ -63,6 +68,48 @@ def test_the_table_says_what_was_lost_and_why_and_what_was_made_up_for() -> None
 
 def test_a_run_that_was_stopped_has_a_table_too() -> None:
     assert printed(Outcome(Tally(rows_in=9, rows_out=4), LATENCY))["rows out"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("p95", "early", "said"),
+    [
+        (1.2, 0, "The goal was kept: 95 % of the rows within 1.20 s of 2.00 s."),
+        (1.2, 3, "of 2.00 s. 3 windows were dropped before the burst, too."),
+        (2.4, 0, "The goal was MISSED: 95 % of the rows within 2.40 s, the goal is 2.00 s."),
+    ],
+)
+def test_the_last_line_says_whether_the_goal_was_kept(p95: float, early: int, said: str) -> None:
+    outcome = Outcome(Tally(), replace(LATENCY, p95=p95), EXACT, WHOLE, OnTime(0.9, 0.75, early))
+    file = StringIO()
+    print_outcome(Console(file=file, width=300), outcome)
+    assert said in file.getvalue()
+    assert "batches within the goal" in file.getvalue()
+    assert outcome.kept == (p95 <= 2.0)
+
+
+def test_the_figures_are_those_that_were_printed(tmp_path: Path) -> None:
+    windows = replace(WHOLE, missing=3, longest_gap=2)
+    tally = Tally(rows_in=9, batch_seconds=[0.5, 0.6], repaired=1)
+    outcome = Outcome(tally, LATENCY, replace(EXACT, pairs=4), windows, OnTime(0.9, 0.6, 2))
+    arguments = argparse.Namespace(seconds=60, rate=3000.0, rush=10.0, seed=7)
+    write_figures(tmp_path / "demo.json", arguments, outcome)
+    found = json.loads((tmp_path / "demo.json").read_text())
+    (row,) = found["rows"]
+    assert (row["p95_seconds"], row["goal_seconds"], row["goal_kept"]) == (1.234, 2.0, True)
+    assert (row["batches_on_time_ratio"], row["pairs_on_time_ratio"]) == (0.9, 0.6)
+    assert (row["recall_first"], row["recall"], row["union_exact"]) == (0.6, 0.8, False)
+    assert {bar["id"]: bar["holds"] for bar in found["bars"]} == {
+        "demo_p95_seconds": True,
+        "demo_windows_missing_before_burst": False,
+        "demo_union_exact": False,
+    }
+
+
+def test_a_run_that_was_stopped_has_figures_too(tmp_path: Path) -> None:
+    arguments = argparse.Namespace(seconds=60, rate=3000.0, rush=10.0, seed=7)
+    write_figures(tmp_path / "demo.json", arguments, Outcome(Tally(), replace(LATENCY, p95=None)))
+    found = json.loads((tmp_path / "demo.json").read_text())
+    assert [bar["holds"] for bar in found["bars"]] == [False]
 
 
 def test_a_long_path_stays_in_one_line() -> None:

@@ -33,8 +33,9 @@ class Limits:
 
 
 def limits_of(*sources: _Limited, factor: float = 1.0) -> DefaultLimits:
-    limits = DefaultLimits(Strange(), Session(), ["a", "b"], factor)  # type: ignore[arg-type]
-    limits._sources, limits._execution = list(sources), Strange()
+    limits = DefaultLimits(Strange(), Session(), ["a", "b"])  # type: ignore[arg-type]
+    limits._sources, limits._execution, limits._limits = list(sources), Strange(), Strange()
+    limits.begin(factor)
     return limits
 
 

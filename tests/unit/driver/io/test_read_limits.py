@@ -24,8 +24,10 @@ class Session:
 
 def test_a_query_that_looks_different_inside_is_left_alone() -> None:
     limits = ReadLimits(Strange(), Session(), ["a"])  # type: ignore[arg-type]
+    limits.begin({"a": 5})
     assert limits.taken("a", 7, 3) == TakenRows(7, 3)
     limits.set({"a": 5})
+    limits.withdraw()
 
 
 def test_a_source_that_no_longer_answers_is_left_alone_from_then_on() -> None:

@@ -46,12 +46,12 @@ def test_only_changes_of_what_is_shed_are_told() -> None:
     lines = [told(events.of(telemetry(n, **probes(ratio)), 1.0)) for n, ratio in enumerate(ratios)]
     assert lines == [
         [],
-        ["near: probes 43 % of candidate pairs"],
+        ["near probes 43 % of candidate pairs"],
         [],
         [],
-        ["near: probes 20 % of candidate pairs, before 43 %"],
-        ["near: probes 95 % of candidate pairs, before 20 %"],
-        ["near: probes 100 % of candidate pairs again, before 95 %"],
+        ["near probes 20 % of candidate pairs, before 43 %"],
+        ["near probes 95 % of candidate pairs, before 20 %"],
+        ["near probes all candidate pairs again, before 95 %"],
         [],
     ]
 
@@ -62,7 +62,7 @@ def test_stale_rows_that_are_dropped_are_a_warning() -> None:
         for one in LogEvents(0.0).of(telemetry(1, **probes(1.0, stale=[10, 15])), 1.0)
         if one.level > logging.DEBUG
     ]
-    assert line == (logging.WARNING, "near: drops stale rows, admits 75 % of rows")
+    assert line == (logging.WARNING, "near drops stale rows and admits 75 % of rows")
 
 
 def test_windows_samples_and_sifters_are_told() -> None:
@@ -72,9 +72,9 @@ def test_windows_samples_and_sifters_are_told() -> None:
         sift={"hits": {"offered": 100, "received": 40}},
     )
     assert told(LogEvents(0.0).of(given, 1.0)) == [
-        "hits: admits 40 % of rows",
-        "busy: computes 75 % of windows",
-        "mean: estimates windows from 5.0 % of rows",
+        "hits admits 40 % of rows",
+        "busy computes 75 % of windows",
+        "mean estimates windows from 5.0 % of rows",
     ]
 
 
@@ -94,7 +94,7 @@ def test_debts_are_told_when_they_begin_and_end_and_when_given_up() -> None:
     owed = [500, 300, 0]
     lines = [told(events.of(telemetry(n, debts={"comparisons": one}), 1.0)) for n, one in enumerate(owed)]
     assert lines == [["500 skipped pairs wait for repair"], [], ["no pair waits for repair"]]
-    given = telemetry(3, debts={"comparisons": 0, "forgiven": [{"comparisons": 70}]})
+    given = telemetry(3, debts={"comparisons": 0, "written_off": [{"comparisons": 70}]})
     assert told(events.of(given, 1.0), logging.WARNING) == ["70 skipped pairs were written off"]
 
 
@@ -131,13 +131,13 @@ def test_a_summary_has_the_measured_latency_and_what_is_shed() -> None:
     given = telemetry(0, latency={"p95_seconds": 1.25}, **probes(0.5))
     line = told(LogEvents(0.0).of(given, 60.0))[-1]
     assert "p95 1.25 s;" in line
-    assert line.endswith("probes 50 % of candidate pairs")
+    assert line.endswith("near probes 50 % of candidate pairs")
 
 
 def test_the_log_of_a_query_names_it_in_every_record(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="tidegate"):
         log = QueryLog("dispatch", 2.0, clock=lambda: 0.0)
-        log.started("0.1.0", "ck", ["orders", "tracks"], ["near"])
+        log.started("0.1.0", "ck", ["orders", "tracks"], ["near"], "2 seconds")
         log.recovered(16, replays=True)
         log.batch(telemetry(17))
         log.ended(None)
