@@ -201,6 +201,19 @@ def test_a_lost_log_of_spark_is_an_error(home: Home) -> None:
     _refused(home, r"CHECKPOINT_SPARK_LOG_OUTDATED.*ends before batch \d+,.*no entry")
 
 
+@pytest.mark.parametrize("file", ["metadata", f"commits/{FIRST - 1}", f"offsets/{FIRST - 1}"])
+def test_a_damaged_file_of_sparks_log_is_an_error_with_its_name(home: Home, file: str) -> None:
+    flip(home.checkpoint / "spark" / file, 4)
+    _refused(home, rf"CHECKPOINT_SPARK_(LOG_DAMAGED|BATCH_CHANGED).*{file}")
+
+
+def test_another_version_of_sparks_log_is_refused_by_spark_and_said(home: Home) -> None:
+    offsets = home.checkpoint / "spark" / "offsets" / str(FIRST - 1)
+    offsets.write_text(offsets.read_text().replace("v1", "v99", 1))
+    offsets.with_name(f".{offsets.name}.crc").unlink()
+    _refused(home, rf"CHECKPOINT_SPARK_(LOG_DAMAGED|BATCH_CHANGED).*offsets/{FIRST - 1}")
+
+
 def test_a_damaged_plan_of_a_batch_that_was_begun_is_an_error(home: Home) -> None:
     (home.state / f"plans/{FIRST:010d}.json").write_text("{}")
     _refused(home, rf"plan of batch {FIRST} is damaged.*plans/{FIRST:010d}\.json")
@@ -287,6 +300,8 @@ def outcome(home: Home, mutation: Mutation, sound: list[Any]) -> str | None:
         # Spark itself names the file where its own log is damaged.
         of_spark = any(not file.startswith("tidegate/") for file in mutation.files)
         fine = of_spark or names(said, mutation)
+        if error.code in ("EXPRESSION_FAILED", "INTERNAL_ERROR"):
+            return f"taken for something else: {said}"
         wrong = None if fine else f"the file is not named: {said}"
         return wrong or (None if set(written(home.folder)) <= set(sound) else "rows that are wrong")
     except BaseException as error:

@@ -13,16 +13,19 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from tidegate.driver import java_process
-from tidegate.errors import BatchFailed, TidegateError
+from tidegate.errors import BatchFailed, StateError, TidegateError
 from tidegate.worker.runtime.task_errors import carried_in, in_one_line, own_place, shortened
 
 _AGAIN = "then start again with the same checkpoint"
+#: The code of an error of Spark of which nothing is known.
+_UNKNOWN = "EXPRESSION_FAILED"
 #: A path in a message of Spark.
 _FILE = re.compile(r"\b((?:file|hdfs|s3a?|gs|abfss?|dbfs):/[^\s,;'\"]+?)\.?(?=[\s,;'\"]|$)")
 #: The end of a Python stack trace: class and message in one line, not indented.
@@ -177,6 +180,26 @@ def failure_of(
     return found
 
 
+def log_failure(error: Exception, folder: str) -> StateError | None:
+    """The error for a file of Spark's log, in this folder, that Spark cannot use; None for another error."""
+    if not isinstance(error, Py4JError | PySparkException):
+        return None
+    text, place = str(error), urlsplit(folder)
+    file = re.search(rf"\S*{re.escape(place.netloc + place.path)}/[^\s,;'\"]+", text)
+    cause = next((one.code for one in CAUSES if one.pattern.search(text)), _UNKNOWN)
+    if file is None or cause not in (_UNKNOWN, "SOURCE_FILE_MISSING"):
+        return None
+    found = StateError(
+        "A file of Spark's own log cannot be used",
+        code="CHECKPOINT_SPARK_LOG_DAMAGED",
+        got=f"{file[0].rstrip('.')}: {reason(text)}",
+        why="It says which rows were taken, so without it rows would be skipped or taken twice",
+        do="Restore the file from a backup, or start with a new checkpoint and new output directories",
+    )
+    found.__cause__ = error
+    return found
+
+
 def _in_batch(message: str, batch: int, operator: str | None) -> str:
     """The message with the batch, and the operator unless it is in the message, behind its code."""
     code = re.match(r"\[[A-Z0-9_]+\] ", message)
@@ -257,7 +280,7 @@ def _unknown_to_us(text: str, batch: int, output: str | None) -> BatchFailed:
         got=reason(text),
         why="Nothing of the batch was committed",
         do=f"Mend the expression or the data that it names, {_AGAIN}",
-        code="EXPRESSION_FAILED",
+        code=_UNKNOWN,
     )
 
 

@@ -19,7 +19,7 @@ from tidegate.api.listeners import notify
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.engine.engine import BATCH_BYTES, CONF, EXCLUDED_RULES, Engine
 from tidegate.driver.engine.settings import Settings
-from tidegate.driver.failures import failure_of
+from tidegate.driver.failures import failure_of, log_failure
 from tidegate.driver.io.heartbeat import Heartbeat
 from tidegate.driver.io.read_limits import before_the_first_batch
 from tidegate.driver.io.source_limits import SourceLimits
@@ -164,8 +164,12 @@ def run_stream(
             end.callback(checkpoint.close)
             end.callback(run.quiet.close)
             end.callback(query._stop_inner)
-        if isinstance(error, Exception) and not isinstance(error, TidegateError) and is_lost(error):
-            raise failure_of(error, 0) from error
+        if isinstance(error, Exception) and not isinstance(error, TidegateError):
+            damaged = log_failure(error, checkpoint.spark_path)
+            if damaged is not None:
+                raise damaged from error
+            if is_lost(error):
+                raise failure_of(error, 0) from error
         raise
     return query
 
@@ -255,7 +259,8 @@ class _Run:
             return None
         # Outside of our part: a source that cannot be listed, an offset log that is damaged.
         batch = self.engine.manifest.batch + 1
-        return failure_of(error, batch, stream_of=self.compiled.stream_of)
+        damaged = log_failure(error, self.checkpoint.spark_path)
+        return damaged or failure_of(error, batch, stream_of=self.compiled.stream_of)
 
     def _finish(self) -> None:
         """Settle if the input has ended, and publish files that wait for their time."""

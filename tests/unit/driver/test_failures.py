@@ -13,7 +13,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from tidegate.driver.failures import failure_of, writing
+from tidegate.driver.failures import failure_of, log_failure, writing
 from tidegate.errors import BatchFailed, StateError, TidegateError
 from tidegate.worker.runtime.stage_file import StageWriter
 from tidegate.worker.runtime.task_errors import guarded
@@ -170,6 +170,31 @@ def test_errors_of_spark_are_told_apart(text: str, code: str) -> None:
     assert found.code == code
     assert found.details["remedy"]
     assert found.details["batch_id"] == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [
+        (
+            "An error occurred.\n: org.apache.hadoop.fs.ChecksumException: Checksum error: {}",
+            "/metadata at 0",
+        ),
+        ("[STREAM_FAILED] Query [id = 1] terminated with exception: Checksum error: {}", "/commits/2 at 0"),
+        ("java.io.FileNotFoundException: File {} does not exist", "/offsets/1"),
+    ],
+)
+def test_a_file_of_sparks_own_log_is_named_as_such(text: str, file: str) -> None:
+    error = Py4JError(text.format(f"file:/data/ck/spark{file}"))
+    found = log_failure(error, "file:///data/ck/spark")
+    assert isinstance(found, StateError)
+    assert found.code == "CHECKPOINT_SPARK_LOG_DAMAGED"
+    assert f"file:/data/ck/spark{file.partition(' ')[0]}" in str(found)
+    assert log_failure(error, "file:///data/other/spark") is None
+    assert (
+        log_failure(Py4JError("No space left on device: file:/data/ck/spark/commits/2"), "/data/ck/spark")
+        is None
+    )
+    assert log_failure(OSError("/data/ck/spark/commits/2"), "/data/ck/spark") is None
 
 
 def test_a_starved_worker_is_named_and_not_the_stream_that_it_ended() -> None:
