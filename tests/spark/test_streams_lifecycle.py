@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource
 from tests.spark.flows import (
@@ -226,12 +226,13 @@ def test_a_failing_sink_fails_the_query_and_the_batch_comes_again(
     one_row_files(tmp_path / "a", [0])
     one_row_files(tmp_path / "b", [0])
     sink = Sink()
-    broken = [True]
+    broken, runs = [True], list[int]()
 
-    def fragile(frame: object, batch: int) -> None:
+    def fragile(frame: DataFrame, batch: int, run: int) -> None:
+        runs.append(run)
         if broken:
             raise ValueError("the sink is broken")
-        sink(frame, batch)  # type: ignore[arg-type]
+        sink(frame, batch)
 
     def run() -> tg.Stream:
         a, b = source(spark, tmp_path / "a"), source(spark, tmp_path / "b")
@@ -245,6 +246,7 @@ def test_a_failing_sink_fails_the_query_and_the_batch_comes_again(
     second = tg.start(run().write_to(fragile), checkpoint=str(tmp_path / "ck"), available_now=True)
     assert second.await_termination(PATIENCE_SECONDS)
     assert sink.rows == [(0, 0)]
+    assert runs[0] < runs[-1], "a later run has a larger number"
 
 
 def test_a_linked_output_holds_what_spark_would_have_written(spark: SparkSession, tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ class Output:
     node: Node
     #: The user's name for it; None: the name of what it writes.
     given_name: str | None = None
-    function: Callable[[Any, int], None] | None = None
+    function: Callable[..., None] | None = None
     format: str | None = None
     path: str | None = None
     table: str | None = None

@@ -18,7 +18,7 @@ FILE_FORMATS = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
 
 def checked_output(
     node: Node,
-    target: str | Callable[[Any, int], None] | None,
+    target: str | Callable[..., None] | None,
     path: str | os.PathLike[str] | None,
     *,
     table: str | None = None,

@@ -373,7 +373,7 @@ class Stream:
 
     def write_to(
         self,
-        target: str | Callable[[DataFrame, int], None],
+        target: str | Callable[[DataFrame, int], None] | Callable[[DataFrame, int, int], None],
         path: str | os.PathLike[str] | None = None,
         *,
         name: str | None = None,
@@ -387,7 +387,8 @@ class Stream:
         repair_column: str | None = None,
         commit_every: Duration | None = None,
     ) -> Output:
-        """Send the rows to a Spark format, or to a function of (data frame, batch id).
+        """Send the rows to a Spark format, or to a function of (data frame, batch id), which may have a third
+        parameter `run`: a number that is larger in each later run.
 
         `target`, `path`: files lie flat in the folder and hold every row exactly once; the folder of another
         run is refused. Without a path (`noop`, `jdbc`, …) rows are appended.

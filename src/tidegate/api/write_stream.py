@@ -58,7 +58,7 @@ class StreamWriter:
     def __init__(self, stream: Stream):
         self._stream = stream
         self._format: str | None = None
-        self._function: Callable[[DataFrame, int], None] | None = None
+        self._function: Callable[..., None] | None = None
         self._options: dict[str, str] = {}
         self._ours: dict[str, Any] = {}
         self._partition_by: tuple[str, ...] = ()
@@ -124,8 +124,10 @@ class StreamWriter:
         self._trigger = {"available_now": True} if availableNow else {"trigger": processingTime}
         return self
 
-    def foreach_batch(self, function: Callable[[DataFrame, int], None]) -> StreamWriter:
-        """Write each batch with a function of (data frame, batch id)."""
+    def foreach_batch(
+        self, function: Callable[[DataFrame, int], None] | Callable[[DataFrame, int, int], None]
+    ) -> StreamWriter:
+        """Write each batch with a function of (data frame, batch id) or (data frame, batch id, run)."""
         self._function = function
         return self
 

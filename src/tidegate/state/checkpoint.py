@@ -108,6 +108,11 @@ class Checkpoint:
         """Names this run: no other has it."""
         return self._held().token
 
+    @property
+    def run(self) -> int:
+        """A number of this run that is larger than that of every earlier one."""
+        return self._held().run
+
     def close(self) -> None:
         """Give the lock back; a second call does nothing."""
         lock, self._lock = self._lock, None

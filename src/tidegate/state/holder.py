@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from tidegate.errors import CheckpointInUse
 from tidegate.model.codec import decode, encode
+
+#: A later time, in the year 5138, is nonsense.
+_SINCE_MAX = 1e11
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,17 @@ class Holder:
     token: str
     #: When the run last said that it is alive; means nothing for a local lock, which the kernel keeps.
     renewed: float
+
+    @property
+    def run(self) -> int:
+        """Larger than that of every earlier run of the checkpoint: when this one began, in microseconds."""
+        return round(self.since * 1e6)
+
+    def after(self, before: Holder | None) -> Holder:
+        """This run, which takes over from that one; a clock that was set back does not count."""
+        if before is None or not self.since <= before.since < _SINCE_MAX:
+            return self
+        return replace(self, since=before.since + 1e-6)
 
     def to_bytes(self) -> bytes:
         return encode(self)

@@ -48,6 +48,10 @@ class Lease:
         self._thread = threading.Thread(target=self._keep_alive, name="tidegate-lease", daemon=True)
         self._take()
 
+    @property
+    def run(self) -> int:
+        return self._me.run
+
     def start(self) -> None:
         self._thread.start()
 
@@ -85,6 +89,7 @@ class Lease:
             holder = self._read()
             if holder is None or self._clock() - holder.renewed < DEAD_SECONDS:
                 raise in_use(self._store.url, holder)
+            self._me = self._me.after(holder)
         # 2. Ours.
         self._write()
         # 3. Unless another run wrote it after us.

@@ -37,6 +37,11 @@ class Lock(Protocol):
         """A random word that no other run has."""
         ...
 
+    @property
+    def run(self) -> int:
+        """A number that is larger than that of every earlier run."""
+        ...
+
     def check(self, quick: bool = False) -> None:
         """CheckpointInUse when another run has taken over; `quick`: if no slow call is needed to tell.
 
@@ -65,26 +70,29 @@ class FileLock:
     def __init__(self, store: LocalStore, me: Holder) -> None:
         os.makedirs(store.root, exist_ok=True)
         self._url, self._path = store.url, os.path.join(store.root, PATH)
-        self._says = me.to_bytes()
         self.token: str = me.token
         # Never inherited by a program that we start: a child must not keep the lock alive.
         self._file: int | None = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            self._take(self._file)
+            me = me.after(self._taken(self._file))
+            self.run: int = me.run
+            self._says = me.to_bytes()
+            # Only after the lock is ours may its file say so.
+            os.ftruncate(self._file, 0)
+            os.write(self._file, self._says)
         except BaseException:
             # A disk may be full. Closing gives the lock back.
             self._forget()
             raise
         _held.add(self)
 
-    def _take(self, file: int) -> None:
+    def _taken(self, file: int) -> Holder | None:
+        """Take the lock; who had it before."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise in_use(self._url, Holder.from_bytes(os.pread(file, _BYTES_MAX, 0))) from None
-        # Only after the lock is ours may its file say so.
-        os.ftruncate(file, 0)
-        os.write(file, self._says)
+        return Holder.from_bytes(os.pread(file, _BYTES_MAX, 0))
 
     def check(self, quick: bool = False) -> None:
         """Two calls of the kernel, and no disk."""

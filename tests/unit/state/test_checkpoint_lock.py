@@ -15,7 +15,9 @@ from tests.unit.state.samples import make_store
 
 from tidegate.errors import CheckpointInUse
 from tidegate.state import lease
+from tidegate.state.holder import Holder
 from tidegate.state.lock import hold
+from tidegate.state.store.local import LocalStore
 from tidegate.state.store.store import Store
 
 REMOTE = ("memory", "remote-memory", "remote-file")
@@ -56,6 +58,39 @@ def test_a_released_checkpoint_can_be_held_again(store: Store, clock: Clock) -> 
         lock.check()
         lock.release()
         lock.release()
+
+
+def test_every_run_has_a_larger_number_whatever_clocks_say(store: Store, clock: Clock) -> None:
+    numbers = []
+    for step in (0.0, 5.0, 0.0):
+        clock.now += step
+        lock = hold(store, "a", clock)
+        numbers.append(lock.run)
+        clock.now += 1e-3
+        lock.release()
+    assert numbers == sorted(set(numbers))
+
+
+def test_a_run_that_takes_over_from_a_dead_one_has_a_larger_number(tmp_path: Path, clock: Clock) -> None:
+    """Also after a clock that was set back, and whatever a damaged lock says."""
+    root = LocalStore(str(tmp_path))
+    for left, low in (
+        (Holder("a", 1, "b", clock.now + 3600, "t", 0.0).to_bytes(), round((clock.now + 3600) * 1e6)),
+        (Holder("a", 1, "b", 1e300, "t", 0.0).to_bytes(), 0),
+        (b"nonsense", 0),
+    ):
+        (tmp_path / "lock").write_bytes(left)
+        lock = hold(root, "later", clock)
+        assert low < lock.run < 1e17
+        lock.check()
+        lock.release()
+    shared = make_store("memory", tmp_path)
+    dead = Holder("a", 1, "b", clock.now + 3600, "t", clock.now - 120)
+    shared.write_atomic("lock", dead.to_bytes())
+    taken = hold(shared, "later", clock)
+    assert taken.run > dead.run
+    taken.check()
+    taken.release()
 
 
 def test_a_failed_hold_does_not_disturb_the_holder(store: Store, clock: Clock) -> None:

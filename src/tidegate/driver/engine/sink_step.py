@@ -83,7 +83,8 @@ class SinkStep:
         if self._publisher.takes(output):
             self._publisher.write(output, rows, plan.batch)
         else:
-            sinks.write(output, rows, plan.batch, self._checkpoint.spark_log.query_id)
+            held = self._checkpoint
+            sinks.write(output, rows, plan.batch, held.spark_log.query_id, held.run)
 
     def _is_empty(self, output: Output, reports: Sequence[Report]) -> bool:
         operator = self._compiled.shown_by(output)

@@ -6,7 +6,8 @@ format that cannot tell may get rows twice. Files are published by the commit (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError
@@ -18,14 +19,18 @@ from tidegate.driver.failures import reason
 from tidegate.driver.io import tables
 from tidegate.errors import FlowError
 
+#: The parameter of a function that gets the number of the run.
+RUN = "run"
 #: Conditions of Spark: no such format, or one of Spark's whose package is not there (Kafka, Avro).
 _NO_FORMAT = ("DATA_SOURCE_NOT_FOUND", "DATA_SOURCE_NOT_ENABLED", "Failed to find data source")
 
 
-def write(output: Output, frame: DataFrame, batch: int, query_id: str) -> None:
-    """Write one batch of one output that is not of files; `query_id`: of the query that writes."""
+def write(output: Output, frame: DataFrame, batch: int, query_id: str, run: int = 0) -> None:
+    """Write one batch of one output that is not of files; `query_id`: of the query that writes, `run`: a
+    number that is larger in every later run of it."""
     if output.function is not None:
-        output.function(frame, batch)
+        more = {RUN: run} if takes_run(output.function) else {}
+        output.function(frame, batch, **more)
         return
     if output.table is not None:
         tables.append(output, frame, batch, query_id)
@@ -39,6 +44,15 @@ def write(output: Output, frame: DataFrame, batch: int, query_id: str) -> None:
         writer.mode("append").save()
     else:
         writer.mode("append").save(output.path)
+
+
+def takes_run(function: Callable[..., None]) -> bool:
+    """Whether a function has a parameter for the number of the run."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # functions of C may have no signature
+        return False
+    return RUN in parameters and parameters[RUN].kind is not inspect.Parameter.POSITIONAL_ONLY
 
 
 def may_skip(output: Output, batch: int) -> bool:
