@@ -17,7 +17,7 @@ from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.control.balance.balancing import BalanceSettings, check
 from tidegate.control.goal.goal_step import KeepSettings
 from tidegate.control.goal.goal_values import GoalSettings
-from tidegate.control.repair.repair import RepairSettings
+from tidegate.control.repair.repair import AT_ONCE, RepairSettings
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.condition_checks import check_utility
 from tidegate.driver.compile.graph_checks import joins_by_content
@@ -229,7 +229,15 @@ def _that_may_repair(compiled: Compiled) -> frozenset[str]:
     return may_repair
 
 
-def repair_settings(shed: Shed, overload: OverloadSettings | None) -> RepairSettings | None:
-    if shed.repair is None or overload is None:
+def repair_settings(shed: Shed | None, keep: KeepSettings | None) -> RepairSettings | None:
+    """How skipped pairs are repaired; None: never, so debts are written off.
+
+    Who takes the goal away wants nothing left out any more: the debts that it left are repaired at once,
+    unless `shed` is given and says nothing of repair.
+    """
+    if keep is None and (shed is None or shed.repair is not None):
+        return RepairSettings(AT_ONCE, (shed or Shed()).repair_bytes, 0.0)
+    if keep is None or keep.overload is None or shed is None or shed.repair is None:
         return None
+    overload = keep.overload
     return RepairSettings(shed.repair, shed.repair_bytes, overload.batch_seconds, overload.parallelism)

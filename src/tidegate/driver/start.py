@@ -55,7 +55,7 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
     if spark is not None:
         prepare_workers(spark)
     parallelism = 1 if spark is None else spark.sparkContext.defaultParallelism
-    stored, begun = _stored(options.checkpoint)
+    stored, begun, owes = _stored(options.checkpoint)
     # Before the first commit, the plan of the batch that was begun has the number.
     planned = {} if begun is None else partitions_of(begun)
     kept = stored.get("partitions", max(planned.values(), default=None))
@@ -66,7 +66,7 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
     compiled = compile_flow(
         outputs,
         partitions,
-        replace(needs, sifts=needs.sifts or _sifts(begun)),
+        replace(needs, sifts=needs.sifts or _sifts(begun), repairs=needs.repairs or owes),
         stored=stored,
         renames=options.renames,
     )
@@ -110,7 +110,7 @@ def _settings(
         options.seed,
         balance_settings(compiled, options.balance or Balance(), partitions, instances, seconds),
         keep,
-        None if keep is None else repair_settings(shed, keep.overload),
+        repair_settings(options.shed, keep),
         estimate_settings(compiled, goal, shed),
         drop_settings(compiled, keep, options.seed),
         Retention.of(options.retention_us),
@@ -147,24 +147,24 @@ def _session(outputs: Sequence[Output]) -> SparkSession | None:
     return None
 
 
-def _stored(path: str | None) -> tuple[Mapping[str, Any], Plan | None]:
-    """The flow of the checkpoint, and the plan of a batch that was begun.
+def _stored(path: str | None) -> tuple[Mapping[str, Any], Plan | None, bool]:
+    """The flow of the checkpoint, the plan of a batch that was begun, and whether there are debts.
 
     The flow's partitions and stored columns stay: also on a machine with another number of cores, and where
     fewer columns are read. Before the first commit it has names alone.
     """
     if path is None:
-        return {}, None
+        return {}, None, False
     try:
         checkpoint = Checkpoint(path)
         found = checkpoint.manifests.load_latest()
         names = checkpoint.first_names() if found is None else None
         begun = checkpoint.plans.read(0 if found is None else found.batch + 1)
     except Exception:
-        return {}, None  # Opening the checkpoint, or recovery of the state, raises the full error.
+        return {}, None, False  # Opening the checkpoint, or recovery of the state, raises the full error.
     if found is not None:
-        return found.flow, begun
-    return {} if names is None else {"names": to_json_values(names)}, begun
+        return found.flow, begun, bool(found.debts)
+    return {} if names is None else {"names": to_json_values(names)}, begun, False
 
 
 def _sifts(begun: Plan | None) -> bool:

@@ -34,6 +34,7 @@ GOAL_BELOW_OVERHEAD, GOAL_UNREACHABLE = "GOAL_BELOW_OVERHEAD", "GOAL_UNREACHABLE
 MAX_LOSS_REACHED, STATE_LIMIT_EXCEEDED = "MAX_LOSS_REACHED", "STATE_LIMIT_EXCEEDED"
 STALE_ROWS_DROPPED, OUTPUT_SHUT_OFF = "STALE_ROWS_DROPPED", "OUTPUT_SHUT_OFF"
 WINDOWS_DROPPED_EARLIER = "WINDOWS_DROPPED_EARLIER"
+DEBTS_WRITTEN_OFF = "DEBTS_WRITTEN_OFF"
 ROWS_OVERDUE, ROWS_UNEXPLAINED = "ROWS_OVERDUE", "ROWS_UNEXPLAINED"
 #: Every code that a warning may have, and what it means.
 WARNING_CODES: Mapping[str, str] = {
@@ -44,6 +45,7 @@ WARNING_CODES: Mapping[str, str] = {
     STALE_ROWS_DROPPED: "The oldest rows of a stream were dropped, because other shedding was not enough.",
     WINDOWS_DROPPED_EARLIER: "An output lacks windows whose rows an earlier run dropped.",
     OUTPUT_SHUT_OFF: "An output is not computed, because no drop ratio within max_gap frees enough time.",
+    DEBTS_WRITTEN_OFF: "Skipped pairs that waited for repair will never come.",
     ROWS_OVERDUE: "More than one row in twenty took longer than the goal, by the measured latency.",
     ROWS_UNEXPLAINED: "The ledger of a stream does not balance: a defect, please report it.",
 }

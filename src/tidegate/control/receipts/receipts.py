@@ -228,7 +228,8 @@ def _debts(name: str, outcome: BatchOutcome) -> Row:
         [debt.comparisons for debt in debts if debt.operator == name]
         for debts in (outcome.after.debts, outcome.after.written_off)
     )
-    repairs = outcome.plan.repair.bytes_max is not None and name in outcome.plan.shed.skipping
+    has_debts = any(debt.operator == name for debt in outcome.before.debts)
+    repairs = outcome.plan.repair.bytes_max is not None and (has_debts or name in outcome.plan.shed.skipping)
     if not repairs and not written_off:
         return {}
     repaired = sum(report.repaired.comparisons for report in outcome.reports if report.operator == name)

@@ -14,6 +14,7 @@ from typing import Any
 
 from tidegate.errors import explain
 from tidegate.model.progress import (
+    DEBTS_WRITTEN_OFF,
     OUTPUT_SHUT_OFF,
     ROWS_UNEXPLAINED,
     WINDOWS_DROPPED_EARLIER,
@@ -52,6 +53,14 @@ def receipt_warnings(receipt: Mapping[str, Any]) -> Iterator[BatchWarning]:
     for row in receipt["rows"]:
         for one in row.get("warnings", ()):
             yield BatchWarning(one["code"], one["message"], row["name"])
+        if row.get("written_off_pairs"):
+            message = explain(
+                f"Output {row['name']!r} will never have pairs that waited for repair",
+                got=f"{row['written_off_pairs']} skipped pairs were written off",
+                why="Repair is switched off, or the rows that it needs are gone or take too much space",
+                do="Keep shed=tg.Shed(repair=…) until nothing is owed, and raise its max_repair_state",
+            )
+            yield BatchWarning(DEBTS_WRITTEN_OFF, message, f"{row['kind']} {row['name']}")
         if row["rows_unexplained"]:
             message = explain(
                 f"The ledger of {row['kind']} {row['name']!r} does not balance",

@@ -8,6 +8,8 @@ cost of repair is learnt from every batch that did some (`control/goal/cost_mode
 its row, per comparison, per match). Cells of all debts compete by matches per comparison, then the older debt
 wins; the last cell is taken in part, by hash sampling.
 
+Without a goal, all debts that an earlier one left are repaired in the next batch.
+
 Nothing is repaired while joins shed for lack of time. When no rows arrive, repair may fill more of the time,
 and gets some even if an empty batch uses the whole budget: so idle time ends every debt, however slow the
 machine or wrong the model.
@@ -34,6 +36,8 @@ from tidegate.model.skip_plan import Skipping
 
 #: Key in the manifest's control state.
 CONTROL = "repair"
+#: When debts are repaired if their goal has gone: no batch is short of time any more.
+AT_ONCE = "at_once"
 #: Part of a batch's time for ordinary work and repair together. The rest covers prediction errors, so that
 #: repair does not make a batch overdue: tasks occasionally take a third longer for the same work. With 0.85,
 #: one repairing batch in thirty was overdue.

@@ -172,9 +172,9 @@ class Controllers:
     ) -> RepairPlan:
         """The plan of repair; `last`: there may be no later batch to repair debts."""
         settings = self.settings.repair
-        if settings is None:
+        if settings is None or (settings.when == repair.AT_ONCE and not manifest.debts):
             return RepairPlan()
-        repair_all = last or self.closing
+        repair_all = last or self.closing or settings.when == repair.AT_ONCE
         repairs = {} if repair_all or cold else repair.choose(settings, manifest, skipping)
         return RepairPlan(settings.bytes_max, repairs, repair_all)
 
@@ -334,7 +334,8 @@ class Controllers:
 
     def is_settled(self, after: Manifest) -> bool:
         """False if a next batch without rows would still emit waiting rows or repair debts."""
-        repairs = self.settings.repair is not None and self.settings.repair.when == IDLE
+        settings = self.settings.repair
+        repairs = settings is not None and settings.when in (IDLE, repair.AT_ONCE)
         return not (repairs and after.debts) and not planning.releases(after, self._operators)
 
     @staticmethod

@@ -112,9 +112,6 @@ class LogEvents:
                 else "no pair waits for repair"
             )
             yield LogLine(logging.INFO, text)
-        if debts.get("written_off"):
-            pairs = sum(one["comparisons"] for one in debts["written_off"])
-            yield LogLine(logging.WARNING, f"{units.count(pairs)} skipped pairs were written off")
 
     def _warnings(self, telemetry: Telemetry) -> Iterator[LogLine]:
         """Every condition once, when it begins."""

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from tidegate.control.receipts.warnings import BatchWarning, receipt_warnings, shut_warnings, with_since
-from tidegate.model.progress import OUTPUT_SHUT_OFF, ROWS_UNEXPLAINED, STALE_ROWS_DROPPED, WARNING_CODES
+from tidegate.model.progress import (
+    DEBTS_WRITTEN_OFF,
+    OUTPUT_SHUT_OFF,
+    ROWS_UNEXPLAINED,
+    STALE_ROWS_DROPPED,
+    WARNING_CODES,
+)
 
 
 def stale(stream: str, message: str = "three rows") -> BatchWarning:
@@ -32,6 +38,17 @@ def test_rows_that_a_ledger_does_not_explain_are_warned_of() -> None:
     lost, passed_on = receipt_warnings({"rows": rows})
     assert (lost.code, "2 rows are unexplained" in lost.message) == (ROWS_UNEXPLAINED, True)
     assert passed_on == BatchWarning("X", "m", "b")
+
+
+def test_pairs_that_nobody_will_repair_are_warned_of() -> None:
+    rows = [
+        {"kind": "output", "name": "near", "rows_unexplained": None, "written_off_pairs": 70},
+        {"kind": "output", "name": "far", "rows_unexplained": None, "written_off_pairs": 0},
+        {"kind": "output", "name": "busy", "rows_unexplained": None},
+    ]
+    (warning,) = receipt_warnings({"rows": rows})
+    assert (warning.code, warning.subject) == (DEBTS_WRITTEN_OFF, "output near")
+    assert "70 skipped pairs were written off" in warning.message
 
 
 def test_an_output_that_is_shut_off_is_warned_of() -> None:

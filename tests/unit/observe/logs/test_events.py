@@ -89,13 +89,11 @@ def test_moves_and_another_number_of_instances_are_told() -> None:
     ]
 
 
-def test_debts_are_told_when_they_begin_and_end_and_when_given_up() -> None:
+def test_debts_are_told_when_they_begin_and_end() -> None:
     events = LogEvents(0.0)
     owed = [500, 300, 0]
     lines = [told(events.of(telemetry(n, debts={"comparisons": one}), 1.0)) for n, one in enumerate(owed)]
     assert lines == [["500 skipped pairs wait for repair"], [], ["no pair waits for repair"]]
-    given = telemetry(3, debts={"comparisons": 0, "written_off": [{"comparisons": 70}]})
-    assert told(events.of(given, 1.0), logging.WARNING) == ["70 skipped pairs were written off"]
 
 
 def test_a_warning_is_told_when_it_begins_whatever_its_numbers() -> None:
