@@ -242,6 +242,12 @@ def begun(settings: BalanceSettings, manifest: Manifest, ahead: Mapping[str, Seq
     return replace(manifest, routing=routing, control={**manifest.control, CONTROL: known})
 
 
+def refuse_topology(settings: BalanceSettings, routing: Mapping[str, Routing]) -> None:
+    """Refuse settings of another topology than joins began with."""
+    for name, current in routing.items():
+        check_topology(current, settings.groups(name))
+
+
 def _remembered(
     settings: BalanceSettings, name: str, known: Mapping[str, Any] | None, instances: int
 ) -> Remembered:

@@ -46,6 +46,7 @@ def recovered(
         check_flow(before, flow)
         report_rows(before, flow)
         manifest = change.manifest(found, flow, routing, operators, now_us)
+        balancing.refuse_topology(settings.balance, manifest.routing)
         refuse_rows_gone(settings.dropping, manifest)
         report(change, found, manifest)
         return manifest, change
@@ -57,6 +58,7 @@ def recovered(
     if begun is not None:
         # It will run under its plan, whose routing tables are valid for this number of partitions only.
         begun = change.names.plan(begun)
+        balancing.refuse_topology(settings.balance, begun.routing)
         check_flow(
             {"partitions": balancing.partitions_of(begun)},
             {"partitions": dict.fromkeys(begun.routing, settings.partitions)},
