@@ -3,4 +3,5 @@
 renames.py        which names of a checkpoint are other names now
 translation.py    manifests and plans under other names
 flow_change.py    what begins and what ends
+lacking.py        what cannot begin yet, because rows that it needs were left out
 """

@@ -6,7 +6,7 @@
 An added operator begins empty with the next batch, and no row of that is late for it. An added window of time
 also begins at a time: rows up to the newest one that its streams have shown were partly read before it
 existed, so its first window is the first that begins after them. Where its input is an added operator, too,
-that one's reach comes on top.
+or lacks rows that were dropped (`lacking.py`), that one's reach comes on top.
 
 Guarantee: pure, and the same for one manifest however often the query dies before its first commit, which
 makes the change last.
@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from tidegate.control.identity.lacking import gaps_us
 from tidegate.control.identity.renames import Renames, found_in
 from tidegate.control.identity.translation import NOTHING_RENAMED, Translation
 from tidegate.control.watermarks import unheard
@@ -161,13 +162,16 @@ def _whole_after(
     name: str, manifest: Manifest, operators: Mapping[str, OperatorTraits], added: tuple[str, ...]
 ) -> int:
     """All rows of the input of an operator above this time are still to come."""
-    traits, found = operators[name], [BEGINNING_US]
+    traits, found, missing = operators[name], [BEGINNING_US], gaps_us(manifest)
     for given in traits.inputs:
         if given not in operators:
             read = traits.unions.get(given, (given,))
             found += [manifest.clocks[stream].seen_us for stream in read if stream in manifest.clocks]
             continue
         whole_us = _whole_after(given, manifest, operators, added)
+        if given in missing:
+            # Rows with which later ones would have made pairs are not stored.
+            whole_us = max(whole_us, missing[given] + _reach_us(operators[given], missing[given]))
         if given in added and whole_us > BEGINNING_US:
             whole_us += _reach_us(operators[given], whole_us)
         found.append(whole_us)

@@ -10,6 +10,7 @@ from tidegate.api.nodes import Output
 from tidegate.control import planning
 from tidegate.control.balance import balancing
 from tidegate.control.identity.flow_change import FlowChange
+from tidegate.control.identity.lacking import refuse_lacking
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.graph_checks import renames_of
 from tidegate.driver.compile.lineage import UNVERSIONED
@@ -40,13 +41,16 @@ def recovered(
     if found is not None:
         change = FlowChange.between(found.flow, names, renames)
         _check_streams(change, checkpoint, found.spark_batch.number)
-        if checkpoint.plans.read(found.batch + 1) is not None:
+        begun = checkpoint.plans.read(found.batch + 1)
+        if begun is not None:
             check_tables(change, compiled.outputs)
+            begun = change.names.plan(begun)
         before = change.names.flow(found.flow)
         check_flow(before, flow)
         report_rows(before, flow)
         manifest = change.manifest(found, flow, routing, operators, now_us)
         balancing.refuse_topology(settings.balance, manifest.routing)
+        refuse_lacking(change.added, compiled.graph, operators, manifest, begun)
         refuse_rows_gone(settings.dropping, manifest)
         report(change, found, manifest)
         return manifest, change

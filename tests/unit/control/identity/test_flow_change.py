@@ -84,6 +84,15 @@ def test_an_added_window_begins_after_the_newest_row_of_its_streams() -> None:
     assert after.begins_us == {"busy": 1240}
 
 
+def test_an_added_window_begins_after_all_pairs_with_rows_that_were_dropped() -> None:
+    before, after = flow(NEAR), flow(NEAR, window("busy", "near", size=10), window("by a", "a", size=10))
+    found = replace(manifest(before), control={"receipts": {"near": SEEN_US}})
+    change = FlowChange.between(found.flow, names(after), Renames())
+    carried = change.manifest(found, {}, dict.fromkeys(after, ROUTING), after)
+    # A row after 1234 may lack pairs with rows up to 50 before it.
+    assert carried.begins_us == {"busy": 1290, "by a": 1240}
+
+
 def test_an_added_window_on_streams_without_rows_sees_all_there_are() -> None:
     found = manifest(flow(NEAR))
     blank = replace(found, clocks=planning.first_manifest({}, ["a", "b"], {}, 0).clocks)
