@@ -86,7 +86,7 @@ def control(streams: list[str], operators: list[str], outputs: list[str]) -> dic
     return {
         **dict.fromkeys(("balance", "scale", "receipts", "sources", "sources_dropped"), by_operator),
         **dict.fromkeys(("levels", "policies", "work", "bends", "forget_us", "would_forget_us"), by_operator),
-        "kind": "selective",
+        "kind": ["selective", "auto", *operators],
         "estimates": {"rows": by_operator, "shares": by_operator, "left_out": by_operator},
         "adding_up": {"ratio": by_operator, "by_row": operators},
         "sift": {

@@ -28,7 +28,7 @@ _EACH = "*"
 _CONTROL = (
     *(("balance",), ("scale",), ("receipts",), ("sources",), ("sources_dropped",)),
     *(("levels",), ("policies",), ("work",), ("bends",), ("forget_us",), ("kept",)),
-    ("would_forget_us",),
+    *(("would_forget_us",), ("kind",)),
     *(("estimates", "rows"), ("estimates", "shares"), ("estimates", "left_out")),
     *(("adding_up", "ratio"), ("adding_up", "by_row")),
     *(("sift", "matches", _EACH, "sifter", "name"), ("sift", "matches"), ("freshest", "streams")),
