@@ -33,6 +33,8 @@ from tidegate.state.store.store import Store
 
 #: More differences than this are counted, not listed.
 LISTED_MAX = 10
+#: A column of results that only we read, in the text of a schema.
+_HIDDEN = re.compile(r",_tidegate_\w+:\w+")
 _ABSENT = object()
 
 
@@ -102,6 +104,10 @@ def _compared(flow: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, An
         # An operator without state is in the names alone.
         known = {*other.get(kind, {}), *other.get("names", {}).get(kind, ())}
         plain[kind] = {name: one for name, one in plain[kind].items() if name in known}
+    for one in plain.get("operators", {}).values():
+        if isinstance(one, dict) and isinstance(one.get("output"), str):
+            # What goes along for operators behind is no part of the state.
+            one["output"] = _HIDDEN.sub("", one["output"])
     return plain
 
 

@@ -278,3 +278,13 @@ def test_nothing_is_deleted_where_the_manifest_of_a_batch_that_spark_has_done_is
         for file in gone:
             (tmp_path / file.name).rename(file)
     assert play(tmp_path / "ck").after.batch == 7
+
+
+def test_what_goes_along_for_operators_behind_may_come_and_go() -> None:
+    def flow(output: str) -> dict[str, Any]:
+        return {"operators": {"busy": {"output": f"struct<k:int,{output}_tidegate_report:string>"}}}
+
+    check_flow(flow("n:bigint,"), flow("n:bigint,_tidegate_time:bigint,"))
+    check_flow(flow("n:bigint,_tidegate_time:bigint,"), flow("n:bigint,"))
+    with pytest.raises(StateError, match=r"CHECKPOINT_FLOW_CHANGED.*operators\.busy\.output"):
+        check_flow(flow("n:bigint,"), flow("n:double,_tidegate_time:bigint,"))
