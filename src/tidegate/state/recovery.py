@@ -114,7 +114,8 @@ def _compared(flow: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, An
 def _leave_out_added(old: dict[str, Any], new: dict[str, Any]) -> dict[str, list[str]]:
     """Take out of the new flow what it may have beyond the old one; by join, its new columns.
 
-    A stream may also lose columns: what needs them is compared itself, or cannot be compiled.
+    A stream may also lose columns: what needs them is compared itself, or cannot be compiled. So may a join:
+    those that it stores are compared, too.
     """
     for _, was, now in _both(old, new, "streams", "schema"):
         common = was["schema"].keys() & now["schema"].keys()
@@ -123,7 +124,9 @@ def _leave_out_added(old: dict[str, Any], new: dict[str, Any]) -> dict[str, list
     added = {}
     for operator, was, now in _both(old, new, "operators", "output"):
         added[operator] = [column for column in now["output"] if column not in was["output"]]
-        now["output"] = {column: kind for column, kind in now["output"].items() if column in was["output"]}
+        common = was["output"].keys() & now["output"].keys()
+        for side in (was, now):
+            side["output"] = {column: kind for column, kind in side["output"].items() if column in common}
         for side in ("left", "right"):
             known = was[side]["columns"]
             now[side]["columns"] = [column for column in now[side]["columns"] if column in known]
