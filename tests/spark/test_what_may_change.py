@@ -7,27 +7,35 @@ within a window, with or without a batch that it did not finish. The next run di
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.changing import (
+    FILE_SECONDS,
+    FILES,
     FIRST_FILES,
     GOAL,
     NAMES,
     QUERIES,
+    ROWS,
     SCHEMA,
     SHED,
     Flow,
     World,
     judge,
     pairs_of,
+    plain,
+    rows_of,
     total,
+    windows_of,
 )
+from tests.spark.flows import EPOCH_US, Sink
 
 import tidegate as tg
 from tidegate.model import codec
@@ -65,6 +73,8 @@ class Change:
     #: Outputs that the judge can judge.
     judged: tuple[str, ...] = NAMES
     often: bool = False
+    #: Only without, or with, a batch that was begun.
+    begun: bool | None = None
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +108,8 @@ def pairs_stay_away(ran: Ran) -> None:
     assert told.debt_pairs == 0
     assert told.written_off_pairs > 0
     assert told["mode"] == "SUBSET"
+    assert "skipped pairs were written off" in ran.log
+    assert "[DEBTS_WRITTEN_OFF]" in ran.log
 
 
 def all_queries_count(ran: Ran) -> None:
@@ -108,6 +120,88 @@ def all_queries_count(ran: Ran) -> None:
 def it_is_said(ran: Ran) -> None:
     debts_are_repaired(ran)
     assert "Steps in front of near have changed" in ran.log
+
+
+class Beside:
+    """Further outputs of the next run: of streams and of what its first outputs write."""
+
+    def __init__(self, *made: Callable[[Mapping[str, tg.Stream]], tg.Stream]):
+        self.made = made
+        self.sinks = [Sink(f"beside {number}") for number in range(len(made))]
+
+    def __call__(self, streams: Mapping[str, tg.Stream]) -> list[tg.Output]:
+        pairs = zip(self.made, self.sinks, strict=True)
+        return [make(streams).write_to(sink, name=sink.__name__) for make, sink in pairs]
+
+
+#: Second outputs of a join and of windows that the first one drops.
+MORE_OUTPUTS = Beside(
+    lambda streams: streams["near"].select("n_right", "n").with_column("again", F.lit(1)),
+    lambda streams: streams["busy"].with_column("again", F.lit(1)),
+)
+#: Operators of every kind, also behind a join that owes.
+MORE_OPERATORS = Beside(
+    lambda streams: (
+        streams["left"]
+        .join(streams["right"], "n", within=tg.between("-1 second", "1 second"), name="same n")
+        .select("n")
+    ),
+    lambda streams: streams["left"].match([tg.RangeQuery("all", "v >= 0")], name="all"),
+    lambda streams: streams["right"].window(tg.row_window(10), by="k", name="tens").agg(n=F.count("*")),
+    lambda streams: streams["joined"].window("2 seconds", by="k", name="twos").agg(n=F.count("*")),
+)
+
+
+def others_come_from_now_on(ran: Ran) -> None:
+    debts_are_repaired(ran)
+    pairs, windows = MORE_OUTPUTS.sinks
+    both = ran.world.came["near"], pairs.batches
+    mine, others = ({row for b in one if b >= FIRST_FILES for row in one[b]} for one in both)
+    assert {(n, other) for other, n, _ in others} == mine
+    assert mine
+    true = {(*window, *values) for window, values in windows_of(ran.flow.size_us).items()}
+    came = {plain(row[:-1]) for row in windows.rows}
+    assert came <= true, "windows came with a part of their rows"
+    missing = {
+        at
+        for line in ran.told("beside 1")
+        for begin, end, slide in line.missing_windows
+        for at in range(begin, end + 1, slide)
+    }
+    settled = ran.world.manifest.settled_us["busy"]
+    begun = EPOCH_US + FIRST_FILES * FILE_SECONDS * 10**6 - ran.flow.size_us
+    closed = {start for start, end, *_ in true if begun < start and end <= settled}
+    assert closed
+    assert {row[0] for row in came} | missing >= closed, "a window went without a word"
+
+
+def they_begin_empty(ran: Ran) -> None:
+    debts_are_repaired(ran)
+    same, hits, tens, twos = MORE_OPERATORS.sinks
+    at = {side: [row[0] for row in rows_of(side)] for side in (0, 1)}
+    for name in ("same n", "all", "tens", "twos"):
+        assert f"operator {name} is new and begins empty" in ran.log
+    new = range((FIRST_FILES + 1) * ROWS, FILES * ROWS)
+    equal = {n for n in range(FILES * ROWS) if abs(at[0][n] - at[1][n]) <= 1_000_000}
+    assert {n for n in equal if n in new} <= {row[0] for row in same.rows} <= equal
+    assert {row[2] for row in hits.rows} >= set(new)
+    assert all(row[-1] == 10 for row in tens.rows)
+    # Windows of pairs: all of the pairs, or no window.
+    true = Counter[tuple[int, int]]()
+    for n, other in pairs_of(ran.flow.within_us):
+        true[max(at[0][n], at[1][other]) // 2_000_000 * 2_000_000, rows_of(0)[n][1]] += 1
+    came = {(start, k): n for start, _, k, n in map(plain, twos.rows)}
+    assert came
+    assert came == {window: n for window, n in true.items() if window in came}
+
+
+def tripled(version: str) -> Callable[[tg.Stream], tg.Stream]:
+    """A Python function in front of the join, which the first run does not have."""
+
+    def three(frame: DataFrame) -> DataFrame:
+        return frame.withColumn("v", F.udf(lambda v: 3 * v, "double")("v"))
+
+    return lambda rows: rows.transform(three, version=version)
 
 
 def a_window_more(streams: Mapping[str, tg.Stream]) -> list[tg.Output]:
@@ -124,7 +218,12 @@ CHANGES = [
     Change("nothing", check=debts_are_repaired, often=True),
     # Settings.
     Change("goal", settings={"goal": tg.Goal(latency="30 minutes")}, check=debts_are_repaired),
-    Change("no goal", settings={"goal": None, "shed": None}, check=pairs_stay_away, often=True),
+    Change(
+        "goal observes", settings={"goal": tg.Goal(latency="1 hour", observe=True)}, check=debts_are_repaired
+    ),
+    Change("no goal", settings={"goal": None, "shed": None}, check=debts_are_repaired, often=True),
+    Change("no goal, repair", settings={"goal": None}, check=debts_are_repaired),
+    Change("no goal, no repair", settings={"goal": None, "shed": tg.Shed()}, check=pairs_stay_away),
     Change("shed: no skipping", settings={"shed": tg.Shed(join="none")}, check=pairs_stay_away),
     Change("shed: another policy", settings={"shed": tg.Shed(join="partial", window=0.7, repair="on_stop")}),
     Change(
@@ -134,6 +233,7 @@ CHANGES = [
     Change("max_gap shorter", Flow(max_gap=1), often=True),
     Change("max_gap longer", Flow(max_gap="1 hour")),
     Change("max_gap left out", Flow(max_gap=None)),
+    Change("drop by groups", Flow(drop="groups")),
     Change("max_loss", Flow(max_loss=0.0), check=debts_are_repaired),
     Change("priority", Flow(priority=5.0), check=debts_are_repaired),
     Change("max_state", settings={"goal": tg.Goal(latency="1 hour", max_state="2 KB"), "shed": tg.Shed()}),
@@ -160,8 +260,19 @@ CHANGES = [
     ),
     Change("columns added", Flow(schema=f"{SCHEMA}, note string"), check=debts_are_repaired, often=True),
     Change("steps in front", Flow(step=lambda rows: rows.filter("v >= 0")), check=it_is_said),
+    Change("a function", Flow(step=tripled("1")), check=it_is_said),
+    Change("columns taken", Flow(schema=SCHEMA.removesuffix(", tag string")), check=debts_are_repaired),
     Change("steps behind", Flow(behind=lambda rows: rows.filter("n >= 0")), check=debts_are_repaired),
     Change("operators added", Flow(more=a_window_more), check=it_begins_empty),
+    Change(
+        "operators of every kind added",
+        Flow(more=MORE_OPERATORS),
+        {"goal": None, "shed": None},
+        check=they_begin_empty,
+        begun=False,
+    ),
+    Change("outputs added", Flow(more=MORE_OUTPUTS), check=others_come_from_now_on, often=True),
+    Change("outputs reordered", Flow(reordered=True), check=debts_are_repaired),
     Change(
         "outputs renamed",
         Flow(names={name: f"{name} 2" for name in NAMES}),
@@ -198,6 +309,12 @@ REFUSED: list[tuple[str, Flow, dict[str, Any], str]] = [
     ("kind of join", Flow(how="left"), {"shed": tg.Shed()}, r'how: "inner" → "left".*Give near a new name'),
     ("condition", Flow(where="n < n_right"), {}, r"where: null → .*Give near a new name"),
     ("type of a column", Flow(schema=SCHEMA.replace("v double", "v float")), {}, r"schema\.v: \"double\""),
+    (
+        "topology",
+        Flow(left_out=("busy", "about")),
+        {"balance": tg.Balance(strategy="random", topology="biclique")},
+        r"BALANCE_TOPOLOGY_CHANGED",
+    ),
     ("another stream", Flow(streams=("zebra", "right")), {}, r"CHECKPOINT_STREAM_REMOVED.*renames"),
 ]
 
@@ -212,6 +329,10 @@ def test_what_cannot_change_is_refused_with_a_way_out_and_nothing_is_lost(
         with pytest.raises(tg.TidegateError, match=said):
             world.run(flow, **{**SAME, **settings})
         assert world.manifest == before, name
+    if begun:
+        with pytest.raises(tg.StateError, match=r"CHECKPOINT_ROWS_DROPPED.*results of near.*until the batch"):
+            world.run(Flow(more=MORE_OPERATORS), goal=None)
+        assert world.manifest == before
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sealed, "FORMAT", codec.FORMAT + 1)
         with pytest.raises(tg.StateError, match=r"CHECKPOINT_FORMAT_UNKNOWN.*Run the version that wrote"):
@@ -226,7 +347,7 @@ def test_what_cannot_change_is_refused_with_a_way_out_and_nothing_is_lost(
     [
         pytest.param(change, begun, id=f"{change.name}{', begun' if begun else ''}", marks=marks)
         for number, change in enumerate(CHANGES)
-        for begun in [number % 2 == 0]
+        for begun in [number % 2 == 0 if change.begun is None else change.begun]
         for marks in [[] if change.often else [pytest.mark.soak]]
     ],
 )
