@@ -6,6 +6,7 @@ from functools import reduce
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -48,6 +49,20 @@ def test_equal_rows_and_columns_that_nothing_reads_share_their_fate(spark: Spark
     lost = Draw(0.5, 7, 3).loses(rows, {"k"})
     fates = rows.groupBy("k").agg(F.expr(f"count(distinct {lost})").alias("fates")).collect()
     assert {row["fates"] for row in fates} == {1}
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_equal_rows_have_fates_of_their_own_where_a_column_tells_them_apart(
+    spark: SparkSession, tmp_path: Path, apart: bool
+) -> None:
+    """The place of a row in its file is the same in a replay, however files are split."""
+    alike = table(0, 0).slice(0, 1)
+    add_files(tmp_path / "in", [pa.concat_tables([alike] * ROWS)])
+    rows = spark.read.schema(SCHEMA).parquet(str(tmp_path / "in"))
+    chosen = ["k", "id", *(["_metadata.row_index"] if apart else [])]
+    given = rows.select("ts", *chosen).withColumn(TIME, F.expr("unix_micros(ts)"))
+    lost = given.where(Draw(0.5, 7, 3).loses(given, None)).count()
+    assert 0.45 * ROWS < lost < 0.55 * ROWS if apart else lost in (0, ROWS)
 
 
 @pytest.mark.parametrize(
