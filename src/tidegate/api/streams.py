@@ -391,7 +391,8 @@ class Stream:
         parameter `run`: a number that is larger in each later run.
 
         `target`, `path`: files lie flat in the folder and hold every row exactly once; the folder of another
-        run is refused. Without a path (`noop`, `jdbc`, …) rows are appended.
+        run is refused. Without a path (`noop`, `jdbc`, …) rows are appended at least once: those of a failed
+        batch are written again.
         `name`: its name in progress and receipts; by default that of the stream it writes.
         `mode`, `keys`: rows are appended. Other modes come with sinks that can merge by key.
         `partition_by`: columns by which files are laid out. `options`: the options of the format.
