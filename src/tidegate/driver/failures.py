@@ -24,8 +24,6 @@ from tidegate.errors import BatchFailed, StateError, TidegateError
 from tidegate.worker.runtime.task_errors import carried_in, in_one_line, own_place, shortened
 
 _AGAIN = "then start again with the same checkpoint"
-#: The code of an error of Spark of which nothing is known.
-_UNKNOWN = "EXPRESSION_FAILED"
 #: A path in a message of Spark.
 _FILE = re.compile(r"\b((?:file|hdfs|s3a?|gs|abfss?|dbfs):/[^\s,;'\"]+?)\.?(?=[\s,;'\"]|$)")
 #: The end of a Python stack trace: class and message in one line, not indented.
@@ -186,8 +184,8 @@ def log_failure(error: Exception, folder: str) -> StateError | None:
         return None
     text, place = str(error), urlsplit(folder)
     file = re.search(rf"\S*{re.escape(place.netloc + place.path)}/[^\s,;'\"]+", text)
-    cause = next((one.code for one in CAUSES if one.pattern.search(text)), _UNKNOWN)
-    if file is None or cause not in (_UNKNOWN, "SOURCE_FILE_MISSING"):
+    cause = next((one.code for one in CAUSES if one.pattern.search(text)), None)
+    if file is None or cause not in (None, "SOURCE_FILE_MISSING"):
         return None
     found = StateError(
         "A file of Spark's own log cannot be used",
@@ -280,7 +278,7 @@ def _unknown_to_us(text: str, batch: int, output: str | None) -> BatchFailed:
         got=reason(text),
         why="Nothing of the batch was committed",
         do=f"Mend the expression or the data that it names, {_AGAIN}",
-        code=_UNKNOWN,
+        code="EXPRESSION_FAILED",
     )
 
 
