@@ -14,16 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.model.json_values import Snapshot
 from tidegate.route.frequent_keys import FrequentKeys
 from tidegate.route.hash_routing import partition_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: A key with less than this part of the rows that are counted together, or with fewer rows, is not worth a
 #: word; and at most so many are told. Pairs grow with the square of rows: where keys are a little uneven

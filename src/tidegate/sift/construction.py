@@ -15,9 +15,10 @@ other."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.sift.construct.configuration import configure
@@ -28,9 +29,6 @@ from tidegate.sift.partition.partitioners import Partitioner
 from tidegate.sift.placing import frequencies
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)

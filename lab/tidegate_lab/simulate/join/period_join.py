@@ -23,9 +23,9 @@ Guarantee: cost is counted, never timed; the same rows, settings and seed give t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.control.actuators.policy import AgeCounts, Decision, Policy, Telemetry
 from tidegate.join.selective.selection import EXPLORE, PLACE, purpose, unit_hashes, within_share
@@ -42,9 +42,6 @@ from tidegate_lab.simulate.join.basic_windows import (
 )
 from tidegate_lab.simulate.join.machine import SECOND_US
 from tidegate_lab.simulate.join.rate_model import PeriodLoad
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 PART_OF_IT, SKIPPED, BY_LOT = "part", "skipped", "by lot"
 #: Pairs that are found at a time.

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.control.balance.loads import of_sides
 from tidegate.join.within import Tumbling, Within
@@ -34,8 +35,6 @@ from tidegate.route.key_counts import SideSeen
 from tidegate.route.load import Load, LoadWork
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidegate.join.within import Unbounded
 
 #: Largest length of windows relative to the first batch: beyond it pairs dominate anyway.

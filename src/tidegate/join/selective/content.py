@@ -24,18 +24,16 @@ estimate costs and what it gains.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from tidegate.errors import REPORT_BUG, StateError
 from tidegate.join.kernel_types import NUMBER, POSITIONS, kernel
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.vectors import CACHE_LINE, LANES, LINE, add_products, set_products
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _NUMBERS = types.Array(types.float32, 1, "C", readonly=True, aligned=False)
 

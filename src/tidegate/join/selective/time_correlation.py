@@ -19,15 +19,13 @@ keeps its value.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import REPORT_BUG, StateError
 from tidegate.model.json_values import Json
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class TimeCorrelation:

@@ -22,9 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.join.kernel_types import NUMBER, PLACES, POSITIONS, inlined, kernel
@@ -34,9 +35,6 @@ from tidegate.join.sets.list_sums import sum_step
 from tidegate.join.sets.pair_finders import Chunk, checked_ranges, in_chunks, range_lengths
 from tidegate.join.sets.similarity import weights_of
 from tidegate.join.sets.thresholds import InnerProduct, SetCondition
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ORDERS = ("time", "identifier")
 

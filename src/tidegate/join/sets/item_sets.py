@@ -16,16 +16,13 @@ a row one is kept, and their weights are added in the order of arrival.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import REPORT_BUG, FlowError, StateError
 from tidegate.join.kernel_types import NUMBER, POSITIONS, WEIGHTS, inlined, kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 #: Rows of up to this many items are sorted by insertion: no memory, and fast on nearly sorted input.
 _SHORT = 32

@@ -14,20 +14,18 @@ that matches everything does not exhaust memory. A range that ends before it sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import REPORT_BUG, FlowError, StateError
 from tidegate.join.sets.item_sets import ItemSets
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 #: Probing rows and stored places of some pairs.
-Chunk = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
+Chunk = tuple[NDArray[np.int64], NDArray[np.int64]]
 #: Fill two arrays from (row, place) on; return the number of pairs and where to continue.
-Step = Callable[[int, int, "NDArray[np.int64]", "NDArray[np.int64]"], tuple[int, int, int]]
+Step = Callable[[int, int, NDArray[np.int64], NDArray[np.int64]], tuple[int, int, int]]
 
 
 class PreparedSets(Protocol):

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.kernel_types import (
     NEW_BITS,
@@ -33,9 +34,6 @@ from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.pair_finders import Chunk, checked_ranges, in_chunks, range_lengths
 from tidegate.join.sets.similarity import weights_of
 from tidegate.join.sets.thresholds import InnerProduct
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

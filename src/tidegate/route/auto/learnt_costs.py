@@ -22,16 +22,14 @@ measurements they are the counted prices.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.least_squares import held_costs
 from tidegate.model.json_values import Snapshot
 from tidegate.route.auto.work_costs import COUNTED, FIXED
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FORGETTING = 0.9
 CLIP = 2.0

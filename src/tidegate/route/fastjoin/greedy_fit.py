@@ -23,16 +23,13 @@ Guarantee: ΣF < L_i − L_j, so the receiver never ends up heavier than the giv
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.route.fastjoin.imbalance import InstanceWork
 from tidegate.route.load import LoadWork
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ but delays the relief of the heaviest, which determines the throughput.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
@@ -38,9 +38,6 @@ from tidegate.route.fastjoin.sub_windows import SubWindows
 from tidegate.route.hash_routing import first_table
 from tidegate.route.load import Load
 from tidegate.route.strategy import Memory
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: GreedyFit; SAFit as printed; and SAFit annealing on the sum of benefits.
 GREEDY, ANNEALING, ANNEALING_SUM = "greedy", "annealing", "annealing-sum"

@@ -31,14 +31,10 @@ other such regions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import REPORT_BUG, FlowError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Frequencies up to this count as zero: the value of a row would overflow a float.
 NO_ROWS = 1e-300

@@ -33,9 +33,9 @@ Where else the paper is open, or we differ:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.kernels import compiled
@@ -45,9 +45,6 @@ from tidegate.sift.placing import region_of
 from tidegate.sift.queries.axes import NULL
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Tolerance of the sum of weights.
 ROUNDING = 1e-9

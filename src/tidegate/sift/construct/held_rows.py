@@ -6,15 +6,11 @@ contain a row.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.queries.axes import places
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def by_first_axis(rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -26,12 +26,8 @@ the smaller the change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 #: Degrees of freedom of a cut that was placed by the sample.
 FITTED = 1.5

@@ -32,13 +32,12 @@ from math import isfinite, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.placing import region_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidegate.sift.regions import Regions
 
 

@@ -9,14 +9,10 @@ comparing a hundred boxes. Queries that all name the same columns are one group.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.sift.queries.axes import END, FIRST
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Fewer boxes than this, or than the part below of all, do not get a tree of their own.
 SMALL = 128

@@ -16,18 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.sift.index.box_groups import narrow_groups
 from tidegate.sift.index.box_rows import cells_of, find, in_row_order
 from tidegate.sift.index.box_tree import BoxTree, box_tree
 from tidegate.sift.queries.boxes import Boxes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Most pairs in a piece: 16 MB of numbers.
 PIECE = 2**22

@@ -24,12 +24,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.window.kernel_types import INTEGERS, NEW_INTEGERS, NUMBER, inlined, kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidegate.window.aggregate.merge_runs import Merged
     from tidegate.window.panes import Panes
 

@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import BatchFailed
 from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.sums import decimal_words, unscaled
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Reals: TypeAlias = NDArray[np.float64]
     Flags: TypeAlias = NDArray[np.bool_]
 

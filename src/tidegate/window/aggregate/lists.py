@@ -19,12 +19,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.window.kernel_types import INTEGERS, NUMBER, kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidegate.window.aggregate.closing import Stretches
 
     Integers: TypeAlias = NDArray[np.int64]

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import StateError
 from tidegate.window.kernel_types import (
@@ -36,8 +37,6 @@ from tidegate.window.kernel_types import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Words: TypeAlias = NDArray[np.uint64]
     Integers: TypeAlias = NDArray[np.int64]
 

@@ -20,14 +20,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import BatchFailed
 from tidegate.window.aggregate.sliding import slide_integers, slide_reals
 from tidegate.window.kernel_types import KEYS, kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidegate.window.aggregate.closing import Stretches
 
     Integers: TypeAlias = NDArray[np.int64]

@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from tidegate.window.aggregate.merge_runs import LOWEST, PartialRun, merge_runs
 from tidegate.window.kernel_types import INTEGERS, NEW_INTEGERS, NUMBER, WORDS, inlined, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
     Words: TypeAlias = NDArray[np.uint64]
     Integers: TypeAlias = NDArray[np.int64]

@@ -36,12 +36,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.window.estimate.estimates import COUNT, SUM
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Reals: TypeAlias = NDArray[np.float64]
     Bounds = tuple[Reals, Reals]
 

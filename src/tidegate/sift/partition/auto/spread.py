@@ -16,15 +16,12 @@ move.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Points of a cloud, unless the sample is larger; four times as many cut no better and cost more.
 CLOUD = 2000
