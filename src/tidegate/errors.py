@@ -18,7 +18,7 @@ from tidegate.redaction import without_secrets
 
 __all__ = ["BatchFailed", "CheckpointInUse", "FlowError", "StateError", "TidegateError"]
 
-#: The remedy of a fault that no user can cause.
+#: The remedy of a fault that no user can cause: of all codes that begin with INTERNAL_ and have no other.
 REPORT_BUG = "This is a bug in Tidegate: report it with this message, the stack trace and the query's code"
 #: The same, where the checkpoint shows what happened.
 REPORT_STATE_BUG = (
@@ -55,6 +55,8 @@ class TidegateError(Exception):
         do: str = "",
         details: Mapping[str, Any] | None = None,
     ) -> None:
+        if code.startswith("INTERNAL_"):
+            do = do or REPORT_BUG
         said = explain(wrong, got=got, why=why, do=do)
         super().__init__(f"[{code}] {said}")
         self.code = code

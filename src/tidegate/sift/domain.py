@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain
@@ -24,7 +24,6 @@ def domain_of(boxes: Boxes, rows: NDArray[np.float64]) -> Domain:
             "Sample rows need one coordinate per axis",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"shape {rows.shape}, {len(boxes.axes)} axes",
-            do=REPORT_BUG,
         )
     low, high = boxes.extents
     bounds = [

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.model.json_values import Json
 
 
@@ -35,7 +35,6 @@ class Domain:
                 "A domain needs a lower and an upper bound per axis",
                 code="INTERNAL_ARRAYS_INCONSISTENT",
                 got=f"{self.low}, {self.high}",
-                do=REPORT_BUG,
             )
         for k, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
@@ -43,7 +42,6 @@ class Domain:
                     f"Axis {k} of the domain has no width",
                     code="INTERNAL_ARRAYS_INCONSISTENT",
                     got=f"from {low} to {high}",
-                    do=REPORT_BUG,
                 )
 
 

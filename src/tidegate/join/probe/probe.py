@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, REPORT_STATE_BUG, StateError
+from tidegate.errors import REPORT_STATE_BUG, StateError
 from tidegate.join.kernel_types import CODES, NUMBER, POSITIONS, TIMES, inlined, kernel
 from tidegate.join.probe.meet import meet
 
@@ -109,7 +109,6 @@ def _check(
             "Key codes and time ranges of probing rows differ in length",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{codes.size} codes, {low.size} lows, {high.size} highs",
-            do=REPORT_BUG,
         )
     if not 0 <= start <= stop <= stored_codes.size == stored_times.size:
         raise StateError(

@@ -29,7 +29,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, StateError
+from tidegate.errors import StateError
 from tidegate.join.kernel_types import NUMBER, POSITIONS, kernel
 
 _BITS = types.Array(types.uint32, 1, "C", readonly=True, aligned=False)
@@ -52,7 +52,6 @@ def choose_row_cells(
             "Every cell needs a value, and a size of at least 0",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"values of {values.shape}, sizes of {sizes.shape}",
-            do=REPORT_BUG,
         )
     return chosen.reshape(values.shape)
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.join.kernel_types import NUMBER, PLACES, POSITIONS, inlined, kernel
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.list_counts import count_step
@@ -52,7 +52,6 @@ class InvertedLists:
                 "Unknown order of inverted lists",
                 code="INTERNAL_TUNING_INVALID",
                 got=self.order,
-                do=REPORT_BUG,
             )
 
     def prepare(self, stored: ItemSets) -> PreparedLists:

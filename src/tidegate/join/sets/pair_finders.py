@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError, StateError
+from tidegate.errors import FlowError, StateError
 from tidegate.join.sets.item_sets import ItemSets
 
 #: Probing rows and stored places of some pairs.
@@ -77,7 +77,6 @@ def checked_ranges(
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{len(probing)} rows, {starts.shape} starts and {ends.shape} ends; items out of "
             f"{probing.universe} probing and {stored.universe} stored",
-            do=REPORT_BUG,
         )
     alive = starts < ends
     if (alive & ((starts < 0) | (ends > len(stored)))).any():
@@ -85,14 +84,12 @@ def checked_ranges(
             "A range lies outside the stored rows",
             code="INTERNAL_POSITION_OUT_OF_BOUNDS",
             got=f"{starts[alive].min()} … {ends[alive].max()} of {len(stored)} rows",
-            do=REPORT_BUG,
         )
     if at_most < 1:
         raise FlowError(
             "A chunk of pairs must hold at least one",
             code="INTERNAL_TUNING_INVALID",
             got=at_most,
-            do=REPORT_BUG,
         )
     return starts, ends
 

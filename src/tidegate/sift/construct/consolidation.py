@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds, Tree, clip, covered, meet
 from tidegate.sift.construct.held_rows import by_first_axis, held
@@ -127,14 +127,12 @@ def _check(boxes: Boxes, weights: NDArray[np.float64], alphas: NDArray[np.float6
             "Weights, sensitivities and queries differ in number",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{boxes.queries} queries, {len(weights)} weights, {len(alphas)} sensitivities",
-            do=REPORT_BUG,
         )
     if boxes.queries and not ((weights >= 0).all() and abs(weights.sum() - 1) <= ROUNDING):
         raise FlowError(
             "The weights of queries must be zero or more and sum to 1",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"weights from {weights.min()} that sum to {weights.sum()}",
-            do=REPORT_BUG,
         )
     wrong = ~((alphas >= 0) & (alphas < np.inf))
     if wrong.any():

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.sift.index.box_groups import narrow_groups
 from tidegate.sift.index.box_rows import cells_of, find, in_row_order
 from tidegate.sift.index.box_tree import BoxTree, box_tree
@@ -111,5 +111,4 @@ class QueryIndex:
                 f"Rows must be given by their places on {self.axes} axes",
                 code="INTERNAL_ARRAYS_INCONSISTENT",
                 got=f"an array of {places.dtype} in the shape {places.shape}",
-                do=REPORT_BUG,
             )

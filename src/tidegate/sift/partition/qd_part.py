@@ -26,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 from tidegate.sift.partition.cut_tree import between, check, inside, whole_axes
 from tidegate.sift.partition.flexible import Division, FlexiblePart, flexible
@@ -44,7 +44,6 @@ def qd_part(
             "Every sample row needs one hit count",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{len(sample)} rows and {len(hits)} hit counts",
-            do=REPORT_BUG,
         )
     whole = whole_axes(boxes)
     finite = np.isfinite(sample).all(axis=1)
