@@ -48,8 +48,7 @@ from tidegate.driver.operators.join import JoinOperator
 from tidegate.driver.operators.protocol import Operator, RunNeeds
 from tidegate.driver.operators.registry import build
 from tidegate.driver.operators.tap import Entry, PortInput, Tap
-from tidegate.driver.operators.union import UnionPort
-from tidegate.driver.operators.united import United, inputs_of
+from tidegate.driver.operators.union import UnionPort, United, inputs_of
 from tidegate.errors import FlowError
 from tidegate.model.codec import to_json_values
 from tidegate.model.times import BEGINNING_US

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate.api.nodes import Join, Match, OperatorNode, Union, Window
-from tidegate.driver.operators.count_window import CountWindowOperator
 from tidegate.driver.operators.join import build_join
 from tidegate.driver.operators.match import build_match
 from tidegate.driver.operators.protocol import Builder, Operator
 from tidegate.driver.operators.union import build_union
-from tidegate.driver.operators.window import WindowOperator, build_window
+from tidegate.driver.operators.window import CountWindowOperator, WindowOperator, build_window
 
 #: Builds an operator from node, name and compiler.
 Build = Callable[[Any, str, Builder], Operator]

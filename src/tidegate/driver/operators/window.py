@@ -45,6 +45,7 @@ from tidegate.window.lifetime import Lifetime, RowsLifetime
 from tidegate.worker.runtime.layout import TIME, WindowLayout
 from tidegate.worker.runtime.pipe import Pipe
 from tidegate.worker.runtime.task_runner import Task
+from tidegate.worker.window.count_task import CountWindowInstance
 from tidegate.worker.window.early_partials import EarlyPartials
 from tidegate.worker.window.task import WindowInstance
 from tidegate.worker.window.work import WindowWork
@@ -219,3 +220,13 @@ def _passes(node: Window, builder: Builder, tap: Tap | None) -> bool:
     for step in steps:
         behind = step.apply(behind)
     return passed_on([before], behind).issuperset(node.by)
+
+
+class CountWindowOperator(WindowOperator):
+    """Windows of a number of rows."""
+
+    def _tasks(self) -> Callable[[WindowWork, int, str], Task]:
+        return CountWindowInstance
+
+    def _lifetime(self) -> RowsLifetime:
+        return RowsLifetime()

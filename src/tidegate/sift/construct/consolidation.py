@@ -28,7 +28,8 @@ Where else the paper is open, or we differ:
   is dropped, as in the paper's experiments: all of its weight is in B. It still makes regions non-empty,
   which costs nothing: such a region has no rows, so any fair threshold will do.
 - Where regions are cut at infinity (`partition/null_patterns.py`), the axis gets one more cell, as wide as
-  the domain, which all boxes cover that accept a null. NaN counts as null."""
+  the domain, which all boxes cover that accept a null. NaN counts as null.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +41,8 @@ from numpy.typing import NDArray
 from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds, Tree, clip, covered, meet
-from tidegate.sift.construct.held_rows import by_first_axis, held
 from tidegate.sift.placing import region_of
-from tidegate.sift.queries.axes import NULL
+from tidegate.sift.queries.axes import NULL, places
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
@@ -213,3 +213,36 @@ def _visit(region: int, known: NDArray[np.bool_], been: NDArray[np.int32], place
     known[region] = True
     been[places] = region
     return places + 1
+
+
+def by_first_axis(rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The order of rows, coordinates (rows, axes), by their first axis, and their places (axes, rows).
+
+    NaN stands for null, which no comparison accepts.
+    """
+    order = np.argsort(rows[:, 0])
+    return order, np.ascontiguousarray(places(rows[order], np.isnan(rows[order])).T)
+
+
+@compiled
+def held(
+    at: NDArray[np.int64],
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+    box: int,
+    found: NDArray[np.int64],
+) -> int:
+    """Write the rows inside the box to `found` and return their number; `at` is sorted by its first axis.
+
+    For the few rows of a sample. A stream uses the query index, which finds the boxes that contain a row.
+    """
+    begin, end = np.searchsorted(at[0], low[box, 0]), np.searchsorted(at[0], high[box, 0])
+    count = 0
+    for row in range(begin, end):
+        inside = True
+        for k in range(1, len(at)):
+            inside &= low[box, k] <= at[k, row] < high[box, k]
+        if inside:
+            found[count] = row
+            count += 1
+    return count

@@ -17,6 +17,7 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidegate.model.reports import MatchReport, report_text
@@ -26,9 +27,8 @@ from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import Matches, QueryIndex
-from tidegate.sift.queries.axes import places
+from tidegate.sift.queries.axes import Axis, places
 from tidegate.state.store.paths import stage_path
-from tidegate.worker.match.coordinates import coordinates_of
 from tidegate.worker.runtime.layout import HASH, QUERY_NAME, REPORT, SAMPLE, TIME, MatchLayout
 from tidegate.worker.runtime.memory import keep_freed_memory
 from tidegate.worker.runtime.stage_file import Kept, StageWriter
@@ -276,3 +276,16 @@ def _with_nan(numbers: NDArray[np.float64], null: NDArray[np.bool_] | None) -> N
 def match_task(work: MatchWork, task: int, attempt: str) -> MatchTask:
     """The task of one Spark partition, with a path for its staged results."""
     return MatchTask(work, stage_path(work.layout.operator, work.batch, task, attempt))
+
+
+def coordinates_of(column: pa.Array, axis: Axis) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """The coordinates of a column, and a mask of its nulls (None: no nulls)."""
+    null = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    if axis.kind == "category":
+        texts = pc.if_else(column, "true", "false") if pa.types.is_boolean(column.type) else column
+        cells = pc.index_in(texts, value_set=pa.array(axis.categories, texts.type))
+        numbers = pc.fill_null(cells, axis.other).cast(pa.float64())
+    else:
+        # Integers beyond 2^53 are rounded; queries contain no such numbers, so comparisons are unaffected.
+        numbers = pc.fill_null(pc.cast(column, pa.float64(), safe=False), 0.0)
+    return numbers.to_numpy(zero_copy_only=False), null

@@ -244,7 +244,7 @@ def _known(name: str, function: str, given: int) -> Aggregate:
     try:
         found = aggregate(function)
     except FlowError as error:
-        raise _of_aggregate(name, error) from None
+        raise error.prefixed(f"Aggregate {name!r}") from None
     most = found.arguments + len(found.constants)
     # A quantile needs its rank; other constants have a default.
     least = found.arguments + ("percentage" in found.constants)
@@ -259,23 +259,11 @@ def _known(name: str, function: str, given: int) -> Aggregate:
     return found
 
 
-def _of_aggregate(name: str, error: FlowError) -> FlowError:
-    """The same error with the name of the aggregate in front."""
-    parts = error.details
-    return FlowError(
-        f"Aggregate {name!r}: {parts['problem']}",
-        code=error.code,
-        got=parts.get("got"),
-        why=parts.get("why", ""),
-        do=parts.get("remedy", ""),
-    )
-
-
 def _estimated(name: str, found: Aggregate) -> Aggregate:
     try:
         return estimated(found)
     except FlowError as error:
-        raise _of_aggregate(name, error) from None
+        raise error.prefixed(f"Aggregate {name!r}") from None
 
 
 def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> None:
@@ -314,4 +302,4 @@ def _sizes(name: str, constants: Mapping[str, ConstantArgument]) -> dict[Merge, 
             Merge.QUANTILES: kll_size(*constants.get("accuracy", nothing).values),
         }
     except FlowError as error:
-        raise _of_aggregate(name, error) from None
+        raise error.prefixed(f"Aggregate {name!r}") from None
