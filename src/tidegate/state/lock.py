@@ -35,18 +35,15 @@ class Lock(Protocol):
     @property
     def token(self) -> str:
         """A random word that no other run has."""
-        ...
 
     def check(self, quick: bool = False) -> None:
         """CheckpointInUse when another run has taken over; `quick`: if no slow call is needed to tell.
 
         Once it has failed it fails for ever.
         """
-        ...
 
     def release(self) -> None:
         """Give it back; a second call does nothing."""
-        ...
 
 
 def hold(store: Store, owner: str, clock: Callable[[], float] = time.time) -> Lock:

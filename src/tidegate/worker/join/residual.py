@@ -95,14 +95,7 @@ class SettleInstance:
 
     def __init__(self, work: JoinWork, instance: int, attempt: str):
         self.work, self.layout, self.instance = work, work.layout, instance
-        self.cache = worker_cache(
-            work.state.store_url,
-            self.layout.operator,
-            work.state.pieces,
-            work.state.run,
-            work.state.instance,
-            work.state.batch,
-        )
+        self.cache = worker_cache(self.layout.operator, work.state)
         path = segment_path(self.layout.operator, work.state.batch, instance, attempt)
         self.writer: SegmentWriter = SegmentWriter(open_store(work.state.store_url), path)
         self.assembler: Assembler = Assembler(self.layout)

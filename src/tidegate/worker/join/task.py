@@ -62,14 +62,7 @@ class JoinInstance:
     def __init__(self, work: JoinWork, instance: int, attempt: str, cache: SegmentCache | None = None):
         self.work, self.layout, self.instance = work, work.layout, instance
         name = self.layout.operator
-        self.cache: SegmentCache = cache or worker_cache(
-            work.state.store_url,
-            name,
-            work.state.pieces,
-            work.state.run,
-            work.state.instance,
-            work.state.batch,
-        )
+        self.cache: SegmentCache = cache or worker_cache(name, work.state)
         self._attempt = attempt
         self.writer: SegmentWriter = self._writer(0)
         self._staged = stage_path(name, work.state.batch, instance, attempt)

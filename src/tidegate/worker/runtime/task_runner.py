@@ -31,12 +31,10 @@ class WorkOrder(Protocol):
     @property
     def stage_root(self) -> str | None:
         """Local folder of the state, where results are staged; None: they return through Spark."""
-        ...
 
     @property
     def kept_as(self) -> Kept | None:
         """How staged files that stay as an output are written; None: they are read once and deleted."""
-        ...
 
 
 class Task(Protocol):
@@ -44,7 +42,6 @@ class Task(Protocol):
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All result batches, the report last."""
-        ...
 
 
 class SparkTask(Protocol):
@@ -61,7 +58,6 @@ class Named(Protocol):
     @property
     def operator(self) -> str:
         """The name of the operator."""
-        ...
 
 
 class Laid(Protocol):
@@ -77,7 +73,6 @@ class Placed(Laid, Protocol):
     @property
     def state(self) -> StateOrder:
         """What the batch asks of its state."""
-        ...
 
 
 W = TypeVar("W", bound=Laid)
