@@ -54,17 +54,14 @@ def nested_columns(graft: Graft, place: str, timed: DataFrame) -> NestedColumns 
         return None
     fields = counts.children().apply(0).children().apply(0)
     names = [str(column.name()) for column in java_items(fields.output())]
-    if fields.nodeName() != "Project" or TIME not in names or not any(map(_is_field, names)):
+    # What the optimiser calls a field of a nested column.
+    extracts = any(name.startswith("_extract_") for name in names)
+    if fields.nodeName() != "Project" or TIME not in names or not extracts:
         return None
     stream = fields.children().updated(0, standing_in(analyzed(blank), timed))
     below = Graft(frame_of(fields.withNewChildren(stream), session), {place: timed})
     above = Graft(frame_of(optimised, session), {place: frame_of(counts, session)})
     return NestedColumns(below, above)
-
-
-def _is_field(name: str) -> bool:
-    """Whether the optimiser named a column so, because it is a field of a nested one."""
-    return name.startswith("_extract_")
 
 
 def _first(plan: Any, kind: str) -> Any:
