@@ -86,7 +86,8 @@ def goal_settings(
     seconds = goal.batch_seconds(each_us), each_us / 1e6
     cores = compiled.spark.sparkContext.defaultParallelism
     may_lose = joins_that_may_lose_rows(network, joins, _in_network(bounds), shed)
-    by_content, by_rows = _by_content(compiled, shed), _by_rows(compiled, shed, may_lose)
+    by_content = joins_by_content([join.layout for join in compiled.joins], shed)
+    by_rows = _by_rows(compiled, shed, may_lose)
     return KeepSettings(
         GoalSettings(
             seconds[0],
@@ -102,7 +103,7 @@ def goal_settings(
         OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, by_content, by_rows)
         if joins
         else None,
-        _sift_settings(compiled, shed, matches, seconds) if matches and shed.sift != "none" else None,
+        SiftSettings(shed, matches, *seconds) if matches and shed.sift != "none" else None,
         DropSettings(shed, network, seed) if windows and shed.window != "none" else None,
         estimating,
         goal.observe,
@@ -136,20 +137,10 @@ def _in_network(by_output: Mapping[str, float]) -> dict[str, float]:
     return {output_name(name): value for name, value in by_output.items()}
 
 
-def _sift_settings(
-    compiled: Compiled, shed: Shed, matches: Mapping[str, QuerySet], seconds: tuple[float, float]
-) -> SiftSettings:
-    return SiftSettings(shed, matches, *seconds)
-
-
 def matches_that_may_sift(compiled: Compiled) -> dict[str, QuerySet]:
     """Matches in front of which rows of a source may be dropped, with their queries."""
     allowed = compiled.graph.may_sift()
     return {match.name: match.queries for match in compiled.matches if match.name in allowed}
-
-
-def _by_content(compiled: Compiled, shed: Shed) -> tuple[str, ...]:
-    return joins_by_content([join.layout for join in compiled.joins], shed)
 
 
 def _by_rows(compiled: Compiled, shed: Shed, may_lose: Collection[str]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tidegate.driver.compile.column_pruning import blank_frame
+from tidegate.driver.compile.column_pruning import blank_like
 from tidegate.driver.frames.grafts import Graft, analyzed, frame_of, holds, standing_in
 from tidegate.driver.java_collections import java_items
 from tidegate.worker.runtime.layout import TIME
@@ -43,7 +43,7 @@ def nested_columns(graft: Graft, place: str, timed: DataFrame) -> NestedColumns 
     session: Any = timed.sparkSession
     if not any(isinstance(field.dataType, T.StructType) for field in timed.schema.fields):
         return None
-    blank = blank_frame(session, {field.name: field.dataType for field in timed.schema.fields})
+    blank = blank_like(timed)
     limited = standing_in(analyzed(timed), blank.limit(_EVERY_ROW))
     whole = graft.on({place: limited})
     if holds(whole, session, *_OF_A_BATCH):
