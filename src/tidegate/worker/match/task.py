@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.model.reports import MatchReport, report_text
+from tidegate.model.reports import MatchReport
 from tidegate.model.samples import Sampled
 from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.sift.filter.decision import keep_by_hash
@@ -31,7 +31,7 @@ from tidegate.sift.queries.axes import Axis, places
 from tidegate.state.store.paths import stage_path
 from tidegate.worker.runtime.layout import HASH, QUERY_NAME, REPORT, SAMPLE, TIME, MatchLayout
 from tidegate.worker.runtime.memory import keep_freed_memory
-from tidegate.worker.runtime.stage_file import Kept, StageWriter
+from tidegate.worker.runtime.stage_file import Kept, StageWriter, report_batch
 
 #: Samples reported per Arrow batch; the controller keeps a thousand in total.
 SAMPLES_REPORTED = 2000
@@ -241,11 +241,7 @@ class MatchTask:
             sample=Sampled.joined([Sampled.empty(axes), *counts.samples]),
             staged=staged,
         )
-        text = pa.array([report_text(report)])
-        if self.work.stage_root is not None:
-            return pa.RecordBatch.from_arrays([text], names=[REPORT])
-        nulls = [pa.nulls(1, field.type) for field in self._schema if field.name != REPORT]
-        return pa.RecordBatch.from_arrays([*nulls, text], schema=self._schema)
+        return report_batch(report, self._schema if self.work.stage_root is None else None)
 
 
 def in_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -30,7 +30,6 @@ from tidegate.model.reports import (
     TaskReport,
     TaskSeconds,
     WorkCounts,
-    report_text,
 )
 from tidegate.model.times import LEFT
 from tidegate.route.hash_routing import partition_bounds
@@ -45,12 +44,12 @@ from tidegate.window.estimate.strata import rows_by_stratum, stratum_of
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
-from tidegate.worker.runtime.layout import BATCH, CHECK, CODE, REPORT, SEEN, TIME
+from tidegate.worker.runtime.layout import BATCH, CHECK, CODE, SEEN, TIME
 from tidegate.worker.runtime.memory import MemoryMeter, give_back_memory, keep_freed_memory, room_bytes
 from tidegate.worker.runtime.owned_state import OwnedState
 from tidegate.worker.runtime.portions import portions
 from tidegate.worker.runtime.runs import NewRun, RowRun, StoredRun, as_numpy, by_slot, one_array, write_run
-from tidegate.worker.runtime.stage_file import StageWriter
+from tidegate.worker.runtime.stage_file import StageWriter, report_batch
 from tidegate.worker.runtime.worker_cache import worker_cache
 from tidegate.worker.window.merged_rows import MergedRows
 from tidegate.worker.window.received import ReceivedPartials
@@ -122,11 +121,9 @@ class WindowInstance:
             if stage is None:
                 yield closed
         give_back_memory()
-        if stage is None:
-            yield self._reported(self._report(emitted, cpu_seconds, None))
-            return
-        report = self._report(emitted, cpu_seconds, self._staged if stage.close() else None)
-        yield pa.RecordBatch.from_arrays([pa.array([report_text(report)])], names=[REPORT])
+        staged = self._staged if stage is not None and stage.close() else None
+        report = self._report(emitted, cpu_seconds, staged)
+        yield report_batch(report, self.columns.schema if stage is None else None)
 
     def _results(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The closed windows; then state is written."""
@@ -384,11 +381,6 @@ class WindowInstance:
             strata=self._strata,
             memory=self._meter.measured,
         )
-
-    def _reported(self, report: TaskReport) -> pa.RecordBatch:
-        nulls = [pa.nulls(1, field.type) for field in self.columns.schema if field.name != REPORT]
-        text = pa.array([report_text(report)])
-        return pa.RecordBatch.from_arrays([*nulls, text], schema=self.columns.schema)
 
 
 def _order(
