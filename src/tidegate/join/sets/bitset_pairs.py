@@ -74,12 +74,6 @@ class PreparedBitsets:
 
         return in_chunks(step, len(probing), int(range_lengths(starts, ends).sum()), at_most)
 
-    def cost(
-        self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        starts, ends = checked_ranges(probing, self.stored, starts, ends)
-        return range_lengths(starts, ends)
-
 
 @inlined
 def _own_words(items: Any, begin: Any, end: Any, at: Any, masks: Any) -> Any:

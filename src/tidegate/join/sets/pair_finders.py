@@ -39,11 +39,6 @@ class PreparedSets(Protocol):
     ) -> Iterator[Chunk]:
         """The matching pairs, in chunks of at most this many."""
 
-    def cost(
-        self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Counted work per probing row: comparisons, or list entries read and lists looked up."""
-
 
 class PairFinder(Protocol):
     """Finds all pairs of a probing row and a stored row in that row's range of places."""

@@ -73,12 +73,6 @@ class PreparedWeights:
 
         return in_chunks(step, len(probing), int(range_lengths(starts, ends).sum()), at_most)
 
-    def cost(
-        self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        starts, ends = checked_ranges(probing, self.stored, starts, ends)
-        return range_lengths(starts, ends)
-
 
 @kernel(
     POSITIONS, POSITIONS, WEIGHTS, POSITIONS, POSITIONS, WEIGHTS, POSITIONS, POSITIONS,

@@ -1,4 +1,4 @@
-"""What leaves a task: one staged Parquet file of results, which `driver/io/staging.py` reads, and its report."""
+"""What leaves a task: results as one staged Parquet file (for `driver/io/staging.py`), and the report."""
 
 from __future__ import annotations
 
