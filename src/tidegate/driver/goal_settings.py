@@ -86,8 +86,7 @@ def goal_settings(
     seconds = goal.batch_seconds(each_us), each_us / 1e6
     cores = compiled.spark.sparkContext.defaultParallelism
     may_lose = joins_that_may_lose_rows(network, joins, _in_network(bounds), shed)
-    by_content = joins_by_content([join.layout for join in compiled.joins], shed)
-    by_rows = _by_rows(compiled, shed, may_lose)
+    by_content, by_rows = _by_content(compiled, shed), _by_rows(compiled, shed, may_lose)
     return KeepSettings(
         GoalSettings(
             seconds[0],
@@ -141,6 +140,10 @@ def matches_that_may_sift(compiled: Compiled) -> dict[str, QuerySet]:
     """Matches in front of which rows of a source may be dropped, with their queries."""
     allowed = compiled.graph.may_sift()
     return {match.name: match.queries for match in compiled.matches if match.name in allowed}
+
+
+def _by_content(compiled: Compiled, shed: Shed) -> tuple[str, ...]:
+    return joins_by_content([join.layout for join in compiled.joins], shed)
 
 
 def _by_rows(compiled: Compiled, shed: Shed, may_lose: Collection[str]) -> tuple[str, ...]:

@@ -198,7 +198,7 @@ class WindowInstance:
         self, code: NDArray[np.uint64], starts: NDArray[np.int64], rows: pa.Table, fresh: bool
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], pa.Table]:
         """Sorted rows aggregated into one partial per group and pane."""
-        merged = merge_runs([KeyRun(code, self.panes.of(starts), _words(rows.column(CHECK)))])
+        merged = merge_runs([KeyRun(code, self.panes.of(starts), words(rows.column(CHECK)))])
         stretches = cells(merged)
         if stretches.count == len(code) and not self.layout.makes_states:
             return code, starts, rows
@@ -263,7 +263,7 @@ class WindowInstance:
         partials = self.columns.partials(cut)
         keys = cut.keys([CHECK, *self.layout.by])
         run = NewRun(LEFT, False, group[0].slot, 0, 0, ())
-        run.codes = _words(table.column(CODE))[first]
+        run.codes = words(table.column(CODE))[first]
         run.times = self.panes.start(stretches.at)
         run.first_us, run.last_us = int(run.times.min()), int(run.times.max())
         run.rows = pa.RecordBatch.from_arrays(
@@ -295,13 +295,13 @@ class WindowInstance:
         if self.work.kept is not None:
             times = self.spec.start(stretches.at)
             if self.work.cohorts is not None:
-                codes_of = _words(table.column(CODE))[merged.order[stretches.begin]]
+                codes_of = words(table.column(CODE))[merged.order[stretches.begin]]
                 times = self.work.cohorts.of(codes_of, times)
             stretches = stretches.only(self.work.kept.contain(times))
         starts, ends = self.spec.start(stretches.at), self.spec.end(stretches.at)
         sampled = None
         if self.layout.approximate and stretches.count:
-            strata = stratum_of(_words(table.column(CODE))[merged.order[stretches.begin]])
+            strata = stratum_of(words(table.column(CODE))[merged.order[stretches.begin]])
             sampled = self.work.left_out.touches(starts, ends, strata)
         return self.columns.closed(MergedRows(table, merged, stretches), starts, ends, sampled)
 
@@ -331,7 +331,7 @@ class WindowInstance:
         keys = []
         for part in parts:
             panes = self.panes.of(part.column(TIME).to_numpy())
-            keys.append(KeyRun(_words(part.column(CODE)), panes, _words(part.column(CHECK))))
+            keys.append(KeyRun(words(part.column(CODE)), panes, words(part.column(CHECK))))
         return pa.concat_tables(parts), merge_runs(keys, low, high)
 
     def _own_rows(self, run: RowRun, codes: CodeRange | None) -> pa.Table:
@@ -419,6 +419,7 @@ def code_ranges(codes: Sequence[NDArray[np.uint64]], rows: int) -> list[CodeRang
     return [CodeRange(first, behind) for first, behind in pairwise(edges)]
 
 
-def _words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:
+def words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:
+    """A column of codes, unsigned."""
     array: NDArray[np.uint64] = column.to_numpy().view(np.uint64)
     return array
