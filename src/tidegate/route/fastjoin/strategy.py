@@ -17,8 +17,8 @@ keys that the load lists can move.
 
 Known limits, which are the paper's: a key is never split. While one key is most of the heaviest load, that
 instance is the giver in every batch and gives only rare keys that newly hash to it. The others are never
-relieved and stay as unequal as Θ allows. Skipping the heaviest instance was tried: it evens out the others,
-but delays the relief of the heaviest, which determines the throughput.
+relieved and stay as unequal as Θ allows. (Skipping the heaviest instance would delay its relief, and it
+determines the throughput.)
 """
 
 from __future__ import annotations
