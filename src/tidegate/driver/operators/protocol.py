@@ -23,6 +23,7 @@ from pyspark.sql import types as T
 
 from tidegate.api.nodes import Node, OperatorNode, Output, Union
 from tidegate.control.balance.balancing import Balanced
+from tidegate.driver.compile.column_pruning import StoredBefore
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.ports import Lanes
 from tidegate.driver.frames.drop_frames import Passing
@@ -40,7 +41,6 @@ from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import WorkOrder
 
 if TYPE_CHECKING:
-    from tidegate.driver.compile.column_pruning import StoredBefore
     from tidegate.driver.operators.union import UnionPort
 
 #: The schema of tasks that stage; a type, because Spark would parse text in every batch.

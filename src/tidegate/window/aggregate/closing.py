@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tidegate.window.aggregate.merge_runs import Merged
     from tidegate.window.panes import Panes
 
-    Integers: TypeAlias = NDArray[np.int64]
+Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +36,8 @@ from tidegate.window.kernel_types import (
     kernel,
 )
 
-if TYPE_CHECKING:
-    Words: TypeAlias = NDArray[np.uint64]
-    Integers: TypeAlias = NDArray[np.int64]
-
+Words: TypeAlias = NDArray[np.uint64]
+Integers: TypeAlias = NDArray[np.int64]
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 #: Flipping this bit gives signed integers the order of unsigned words.
 SIGN = np.uint64(2**63)

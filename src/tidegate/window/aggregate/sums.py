@@ -16,22 +16,19 @@ Decimals are unscaled 128-bit integers, two words each as Arrow lays them out: t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.errors import BatchFailed
+from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.aggregate.sliding import slide_integers, slide_reals
 from tidegate.window.kernel_types import KEYS, kernel
 
-if TYPE_CHECKING:
-    from tidegate.window.aggregate.closing import Stretches
-
-    Integers: TypeAlias = NDArray[np.int64]
-    #: Shape (rows, 2).
-    Decimals: TypeAlias = NDArray[np.uint64]
-
+Integers: TypeAlias = NDArray[np.int64]
+#: Shape (rows, 2).
+Decimals: TypeAlias = NDArray[np.uint64]
 _WORD = 2.0**64
 #: The digits of Spark's largest decimal.
 DIGITS = 38

@@ -27,9 +27,8 @@ from tidegate.window.kernel_types import INTEGERS, NEW_INTEGERS, NUMBER, WORDS, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    Words: TypeAlias = NDArray[np.uint64]
-    Integers: TypeAlias = NDArray[np.int64]
-
+Words: TypeAlias = NDArray[np.uint64]
+Integers: TypeAlias = NDArray[np.int64]
 _BITS = types.Array(types.uint8, 1, "C", readonly=True, aligned=False)
 
 
