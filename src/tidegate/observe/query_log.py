@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tidegate.observe import units
-from tidegate.observe.shed_summary import levels, shedding
+from tidegate.observe.shed_summary import levels, moved_parts, shedding
 from tidegate.observe.tally import percentile, rows_out
 from tidegate.redaction import without_secrets
 
@@ -94,16 +94,8 @@ class LogEvents:
                 yield LogLine(logging.INFO, f"{name}: runs on {count} instances, before {before}")
             move = one.get("moved")
             if move and move["rows"]:
-                parts = [
-                    _counted(move[key], word)
-                    for key, word in (("keys", "key"), ("partitions", "partition"))
-                    if move[key]
-                ]
-                what = " and ".join(parts) or "state"
-                yield LogLine(
-                    logging.INFO,
-                    f"{name}: moved {what} with {units.count(move['rows'])} rows to another instance",
-                )
+                what, rows = moved_parts(move) or "state", units.count(move["rows"])
+                yield LogLine(logging.INFO, f"{name}: moved {what} with {rows} rows to another instance")
 
     def _debts(self, telemetry: Telemetry) -> Iterator[LogLine]:
         debts = telemetry.get("debts") or {}
@@ -168,10 +160,6 @@ def _latency(telemetry: Telemetry) -> float:
     """The 95th percentile of the latency, where it was measured; else the duration of the batch."""
     measured = (telemetry.get("latency") or {}).get("p95_seconds")
     return float(telemetry["duration_seconds"] if measured is None else measured)
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
 
 
 LOGGER = "tidegate.query"
