@@ -144,8 +144,8 @@ class SettleInstance:
             merged=tuple(settling.merged),
             matched=settling.matched,
         )
-        report = replace(first, emitted=emitted, seconds=seconds, state=state)
-        yield report_batch(report, self.assembler.schema)
+        whole = replace(first, emitted=emitted, seconds=seconds, state=state)
+        yield report_batch(whole, self.assembler.schema)
 
     def _mark(self, settling: Settling, good: pa.RecordBatch) -> None:
         for side, (run_name, row_name) in enumerate(((LEFT_RUN, LEFT_ROW), (RIGHT_RUN, RIGHT_ROW))):
