@@ -29,7 +29,7 @@ from pathlib import Path
 PACKAGE = "tidegate"
 
 # The bar is 41,000, not yet reached: this number falls, unless a change adds what nothing can be cut for.
-LINES_MAX = 63_100
+LINES_MAX = 62_500
 MODULES_PER_FOLDER_MAX = 15  # `__init__.py` does not count
 LINES_PER_FILE_MAX = 550
 COMPLEXITY_MAX = 15

@@ -6,19 +6,22 @@ it matters; what to do.
     [JOIN_HOW_UNKNOWN] Unknown kind of join. Got: how='iner'. Use one of inner, left, right, full, …
 
 `docs/errors.md` lists the codes. Errors take the parts themselves; `explain` makes the same sentence for
-warnings.
+warnings. `in_one_line` quotes the errors of others, with the place in the user's code.
 """
 
 from __future__ import annotations
 
+import sysconfig
+import traceback
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any, Self
 
 from tidegate.redaction import without_secrets
 
 __all__ = ["BatchFailed", "CheckpointInUse", "FlowError", "StateError", "TidegateError"]
 
-#: The remedy of a fault that no user can cause.
+#: The remedy of a fault that no user can cause: of all codes that begin with INTERNAL_ and have no other.
 REPORT_BUG = "This is a bug in Tidegate: report it with this message, the stack trace and the query's code"
 #: The same, where the checkpoint shows what happened.
 REPORT_STATE_BUG = (
@@ -55,6 +58,8 @@ class TidegateError(Exception):
         do: str = "",
         details: Mapping[str, Any] | None = None,
     ) -> None:
+        if code.startswith("INTERNAL_"):
+            do = do or REPORT_BUG
         said = explain(wrong, got=got, why=why, do=do)
         super().__init__(f"[{code}] {said}")
         self.code = code
@@ -147,3 +152,36 @@ def explain(wrong: str, *, got: object = None, why: str = "", do: str = "") -> s
 def _cut(part: str, excess: int) -> str:
     kept = max(_PART_MIN, len(part) - excess - 2)
     return part if excess <= 0 or len(part) <= kept else f"{part[:kept]} …"
+
+
+#: Where the code of Tidegate and of Python lies.
+_LIBRARIES = (PurePath(__file__).parent, PurePath(sysconfig.get_paths()["stdlib"]))
+#: An error's own text is cut to this length: it may contain whole arrays.
+_TEXT_MAX = 300
+
+
+def in_one_line(error: BaseException) -> str:
+    """An error and its place in the user's code: `ValueError: no such table (jobs.py, line 12)`."""
+    place = own_place(error)
+    return f"{shortened(f'{type(error).__name__}: {error}')}{f' ({place})' if place else ''}"
+
+
+def own_place(error: BaseException) -> str | None:
+    """File and line in the user's code where an error arose; None if no code of the user ran."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _is_library(frame.filename)]
+    return f"{PurePath(own[-1].filename).name}, line {own[-1].lineno}" if own else None
+
+
+def shortened(text: str) -> str:
+    """One line of bounded length."""
+    line = " ".join(text.split())
+    return line if len(line) <= _TEXT_MAX else f"{line[:_TEXT_MAX]} …"
+
+
+def _is_library(filename: str) -> bool:
+    """Whether a file belongs to Tidegate, to another package or to Python itself."""
+    if filename.startswith("<"):
+        return True
+    path = PurePath(filename)
+    return "site-packages" in path.parts or any(path.is_relative_to(root) for root in _LIBRARIES)

@@ -5,6 +5,16 @@ kernel(types…)   compiled when imported, for exactly these types: for loops th
 compiled         compiled when first called, for whatever comes: for loops that one process runs again and
                  again
 inlined          a part of kernels of the same file
+
+A worker is a fresh process, and compiling one loop takes longer than a whole batch. So its kernels name their
+argument types (`join/kernel_types.py`, `window/kernel_types.py`): they are compiled, or read from numba's
+cache, when their module is imported and never during a batch. The types say "read-only, perhaps unaligned":
+numba passes ordinary arrays to such a kernel unchanged, so one compiled version serves fresh arrays and
+memory-mapped segments.
+
+The cache lies next to the source. Where that folder is read-only, numba uses its own cache folder in the
+user's home (or NUMBA_CACHE_DIR); where nothing can be written, kernels are compiled in memory. Each file is
+self-contained: numba notices a change of the file that holds a kernel, not of the files that it calls into.
 """
 
 from __future__ import annotations

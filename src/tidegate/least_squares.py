@@ -14,12 +14,8 @@ zero and the others are solved again, so it ends after as many rounds as there a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 
 def held_costs(

@@ -175,15 +175,12 @@ class RunningJoinStrategy(Protocol):
         `ratio` follows from the goal or from `Shed(rate=…)`. Rows that skip parts of windows teach nothing
         about them, so `full_share` makes some rows probe everything.
         """
-        ...
 
     def learn(self, telemetry: Telemetry) -> None:
         """What the last batch found, by age of basic window."""
-        ...
 
     def snapshot(self) -> Mapping[str, Any]:
         """All that it knows, as JSON; the checkpoint keeps it, and `build` gets it back."""
-        ...
 
 
 @runtime_checkable
@@ -211,7 +208,6 @@ class JoinStrategy(Protocol):
 
         A new one is built before every batch, from the snapshot of the last.
         """
-        ...
 
 
 JoinPolicy = Selective | Adaptive | Partial | RandomDrop | WindowReduction

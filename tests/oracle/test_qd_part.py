@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tidegate.sift.partition.qd_part import best_division, qd_part
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 UNIT = Domain(np.zeros(2), np.ones(2))
 NO_QUERIES = Boxes(

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tidegate.sift.partition.partitioners import PARTITIONERS, Partitioner
 from tidegate.sift.placing import frequencies, region_of
 from tidegate.sift.queries.axes import Axis, places
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

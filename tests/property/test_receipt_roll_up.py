@@ -17,7 +17,7 @@ from tidegate.model.codec import to_plain
 from tidegate.model.json_values import Json
 from tidegate.model.receipts import Receipt, hour_of, minute_of
 from tidegate.model.times import utc_text
-from tidegate.observe.receipts.receipt_tables import receipts_by, receipts_of
+from tidegate.observe.receipts.receipt_tables import receipts_of
 
 COUNTS = st.integers(0, 50)
 SUMS = [one.name for one in fields(Receipt) if one.name.startswith("rows_")]
@@ -143,7 +143,7 @@ def test_what_is_added_up_twice_equals_what_is_added_up_at_once(lines: list[Json
 
 @given(runs())
 def test_a_total_is_the_sum_over_the_lines(lines: list[Json]) -> None:
-    for total in receipts_by(rolled(rolled(lines, minute_of), hour_of), "total"):
+    for total in receipts_of(rolled(rolled(lines, minute_of), hour_of), "total"):
         rows = [row for line in lines for row in line["rows"] if row["name"] == total.name]
         for name in SUMS:
             values = [row.get(name, 0) for row in rows]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate_lab.simulate.balance.key_counts import Arrivals, count_arrivals
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def mixed(keys: NDArray[np.int64]) -> NDArray[np.uint64]:

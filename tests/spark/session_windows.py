@@ -159,7 +159,7 @@ class SessionTask:
     def __init__(self, work: SessionWork, instance: int, attempt: str):
         self.work, self.layout, self.instance = work, work.layout, instance
         state, name = work.state, work.layout.operator
-        cache = worker_cache(state.store_url, name, state.pieces, state.run)
+        cache = worker_cache(name, state)
         self.writer = SegmentWriter(
             open_store(state.store_url), segment_path(name, state.batch, instance, attempt)
         )

@@ -13,7 +13,7 @@ from tidegate.api.nodes import Output, Source
 from tidegate.api.streams import Stream
 from tidegate.cli.main import main
 from tidegate.errors import FlowError, StateError, TidegateError, explain
-from tidegate.observe.logs.query_log import QueryLog
+from tidegate.observe.query_log import QueryLog
 from tidegate.redaction import without_secrets
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.store.store import open_store

@@ -7,10 +7,10 @@ single measurements are a third off.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tidegate.route.auto.strategy import Auto
 from tidegate_lab.simulate.balance.join_costs import Indexed
@@ -18,9 +18,6 @@ from tidegate_lab.simulate.balance.join_trace import JoinTrace
 from tidegate_lab.simulate.balance.key_counts import Arrivals, count_arrivals
 from tidegate_lab.simulate.balance.skewed_join import SkewedJoin, simulate
 from tidegate_lab.workloads.skew import ZipfStreams, jumping_batches
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 JUMP, BATCHES = 20, 60
 #: As many rows as give four million pairs a batch.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tidegate.window.drop.decisions import Decisions
-from tidegate.window.drop.kept_arrows import kept_on_arrows
 from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropStepNode, DropWindowNode, Network
 from tidegate.window.drop.placement import place
 from tidegate.window.spec import WindowSpec
@@ -17,7 +16,7 @@ from tidegate_lab.simulate.windows.delays import (
     least_random_drop,
     least_window_drop,
 )
-from tidegate_lab.simulate.windows.window_network import Program, Row, evaluate
+from tidegate_lab.simulate.windows.window_network import Program, Row, evaluate, kept_on_arrows
 
 NETWORK = Network(
     (

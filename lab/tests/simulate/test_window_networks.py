@@ -11,13 +11,19 @@ import pytest
 from tests.simulation.window_stories import BEGIN, LENGTH, MEDIAN, Story, joined_story, story
 
 from tidegate.window.drop.decisions import Decisions
-from tidegate.window.drop.kept_arrows import kept_on_arrows
 from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropWindowNode, Network
 from tidegate.window.drop.placement import place, result_window
 from tidegate.window.drop.window_drop import WindowDrop
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.simulate.windows.window_encoding import evaluate_marked, let_through
-from tidegate_lab.simulate.windows.window_network import Program, Row, drop_at_random, evaluate, on_time
+from tidegate_lab.simulate.windows.window_network import (
+    Program,
+    Row,
+    drop_at_random,
+    evaluate,
+    kept_on_arrows,
+    on_time,
+)
 
 #: Each is a network, rows and decisions of its own.
 SEEDS = range(80)

@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import cos, radians
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate_lab.reproduce.real_files import require
 from tidegate_lab.workloads.skew import Batch, key_codes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FILES = ("sf_taxi_orders.parquet", "sf_taxi_tracks.parquet")
 _METRES_PER_DEGREE = 111_320.0

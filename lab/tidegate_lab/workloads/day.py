@@ -22,15 +22,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate_lab.workloads.selective_join import SECOND_US, Rows, Steps, Workload, draw
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Files come so often.
 TICK_SECONDS = 0.5

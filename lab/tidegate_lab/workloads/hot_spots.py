@@ -35,14 +35,11 @@ is drawn after them (sides and alphas of queries) is the same as well.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Draws of a point until it lies in a hot spot. With two axes at least one in a hundred does, mostly one in
 #: two: means lie in hot spots, whose sides are at least a quarter of the deviations.

@@ -24,14 +24,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SECOND_US = 1_000_000
 #: Rows times items that are drawn at a time: some tens of megabytes.

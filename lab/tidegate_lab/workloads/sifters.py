@@ -26,9 +26,9 @@ random numbers of their own: another G stretches the same picture, another kind 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis, places
@@ -37,9 +37,6 @@ from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain
 from tidegate_lab.workloads.box_queries import queries_of_boxes
 from tidegate_lab.workloads.hot_spots import Spread, draw_points
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 KINDS = ("unif", "skew")
 #: Whose random numbers; parts of the data follow.

@@ -19,14 +19,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: The paper's synthetic groups: name → Zipf exponents of the two streams.
 GROUPS = {f"G{x}{y}": (float(x), float(y)) for x in (0, 1, 2) for y in (0, 1, 2)}

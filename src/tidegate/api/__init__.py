@@ -3,7 +3,6 @@ nothing; `start.py` does.
 
     sources.py            `tg.stream`: a stream from a data frame
     streams.py            what a stream offers: steps, join, match, window, write_to; explain.py: in words
-    unions.py             which streams may be united
     nodes.py              the frozen description of a flow; a new kind of operator starts with a node here
     joins/                what `join` takes: conditions, time bounds, keys of places
     windows.py            windows and their aggregates; user_aggregates.py: `tg.Aggregator`

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.api.joins.conditions import Condition, JoinKey
+from tidegate.api.names import operator_name
 from tidegate.api.range_queries import RangeQuery
+from tidegate.errors import FlowError
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.quantities import Duration
 from tidegate.redaction import without_secrets
@@ -318,3 +320,30 @@ def name_of(node: Node, former: Mapping[str, str] | None = None) -> str:
     inputs = [name_of(one, former) for one in node.inputs]
     name = "_".join((*inputs, *node.named_by))
     return former.get(name_of(node), name) if former else name
+
+
+def union_node(left: Node, right: object, allow_missing_columns: bool, name: str | None) -> Union:
+    """The union of two nodes."""
+    if not isinstance(right, Node):
+        raise FlowError(
+            "A stream is united with a stream",
+            code="UNION_OTHER_INVALID",
+            got=type(right).__name__,
+            do="Make one of a data frame: tg.stream(frame, …)",
+        )
+    for node in (left, right):
+        _refuse_operator(node)
+    return Union((left, right), allow_missing_columns, operator_name(name, "union_by_name"))
+
+
+def _refuse_operator(node: Node) -> None:
+    while isinstance(node, StatelessStep):
+        node = node.parent
+    if isinstance(node, OperatorNode) and not isinstance(node, Union):
+        raise FlowError(
+            f"A union cannot take the results of a {node.label}",
+            code="UNION_OF_OPERATOR",
+            got=name_of(node),
+            why="It unites source streams, where rows enter",
+            do=f"Unite the streams before the {node.label}, or write the results to two outputs",
+        )

@@ -21,10 +21,19 @@ from tidegate.api.explain import described, summary
 from tidegate.api.joins.conditions import OnePart
 from tidegate.api.joins.join_node import How, join_node
 from tidegate.api.names import operator_name, path_text
-from tidegate.api.nodes import Match, Node, Output, Refused, Source, StatelessStep, Window, name_of
+from tidegate.api.nodes import (
+    Match,
+    Node,
+    Output,
+    Refused,
+    Source,
+    StatelessStep,
+    Window,
+    name_of,
+    union_node,
+)
 from tidegate.api.outputs import checked_output, checked_table
 from tidegate.api.range_queries import RangeQuery, listed_queries
-from tidegate.api.unions import union_node
 from tidegate.api.windows import WindowDropName, Windowed, _spec
 from tidegate.errors import FlowError
 from tidegate.join.within import TimeCondition
@@ -126,7 +135,8 @@ class Stream:
         def project(frame: Any) -> Any:
             chosen = frame.select(*wanted)
             # "*" includes the hidden columns.
-            missing = [name for name in _hidden(frame) if name not in chosen.columns]
+            hidden = [name for name in frame.columns if name.startswith(HIDDEN)]
+            missing = [name for name in hidden if name not in chosen.columns]
             return frame.select(*wanted, *missing) if missing else chosen
 
         names = tuple(name for name in wanted if isinstance(name, str) and name.isidentifier())
@@ -536,7 +546,3 @@ def refuse_hidden(columns: Sequence[str]) -> None:
 def _aggregated(window: Window) -> Stream:
     refuse_hidden([name for name, _ in window.aggregates])
     return Stream(window)
-
-
-def _hidden(frame: Any) -> list[str]:
-    return [column for column in frame.columns if column.startswith(HIDDEN)]

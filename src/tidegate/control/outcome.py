@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tidegate.control.repair.debts import Needs, debts_after
-from tidegate.control.repair.write_off import within_limit, without_given_up
+from tidegate.control.repair.debts import Needs, debts_after, within_limit, without_given_up
 from tidegate.control.watermarks import ClockSettings, advance
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest

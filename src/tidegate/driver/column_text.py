@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any
 
 from tidegate.driver.compile.keys import quoted
+from tidegate.driver.java_collections import java_items
 
 _INFIX = {"=", "<=>", "<", "<=", ">", ">=", "!=", "+", "-", "*", "/", "%", "and", "or", "&", "|", "^", "||"}
 _BEHIND = {"isNull": "IS NULL", "isNotNull": "IS NOT NULL", "isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
@@ -26,7 +27,7 @@ def _text(node: Any) -> str | None:
     if kind == "SqlExpression":
         return f"({node.expression()})"
     if kind == "UnresolvedAttribute":
-        return ".".join(quoted(part) for part in _listed(node.nameParts()))
+        return ".".join(quoted(part) for part in java_items(node.nameParts()))
     if kind == "Literal":
         return _literal(node)
     if kind == "Cast":
@@ -40,7 +41,7 @@ def _text(node: Any) -> str | None:
 
 def _call(node: Any) -> str | None:
     name = str(node.functionName())
-    inner = [_text(argument) for argument in _listed(node.arguments())]
+    inner = [_text(argument) for argument in java_items(node.arguments())]
     texts = [text for text in inner if text is not None]
     if len(texts) < len(inner) or node.isDistinct() or node.isUserDefinedFunction():
         return None
@@ -67,7 +68,3 @@ def _literal(node: Any) -> str | None:
         return f"INTERVAL '{value.toSeconds() * 10**6 + value.getNano() // 1000}' MICROSECONDS"
     plain = value is None or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))
     return str(node.sql()) if plain else None
-
-
-def _listed(items: Any) -> list[Any]:
-    return [items.apply(number) for number in range(items.size())]

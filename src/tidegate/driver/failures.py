@@ -20,8 +20,8 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from tidegate.driver import java_process
-from tidegate.errors import BatchFailed, StateError, TidegateError
-from tidegate.worker.runtime.task_errors import carried_in, in_one_line, own_place, shortened
+from tidegate.errors import BatchFailed, StateError, TidegateError, in_one_line, own_place, shortened
+from tidegate.worker.runtime.task_errors import carried_in
 
 _AGAIN = "then start again with the same checkpoint"
 #: A path in a message of Spark.

@@ -102,7 +102,7 @@ def goal_settings(
         OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, by_content, by_rows)
         if joins
         else None,
-        _sift_settings(compiled, shed, matches, seconds) if matches and shed.sift != "none" else None,
+        SiftSettings(shed, matches, *seconds) if matches and shed.sift != "none" else None,
         DropSettings(shed, network, seed) if windows and shed.window != "none" else None,
         estimating,
         goal.observe,
@@ -134,12 +134,6 @@ def loss_bounds(goal: Goal, outputs: Sequence[Output]) -> dict[str, float]:
 def _in_network(by_output: Mapping[str, float]) -> dict[str, float]:
     """By the name that an output has in the network of windows."""
     return {output_name(name): value for name, value in by_output.items()}
-
-
-def _sift_settings(
-    compiled: Compiled, shed: Shed, matches: Mapping[str, QuerySet], seconds: tuple[float, float]
-) -> SiftSettings:
-    return SiftSettings(shed, matches, *seconds)
 
 
 def matches_that_may_sift(compiled: Compiled) -> dict[str, QuerySet]:

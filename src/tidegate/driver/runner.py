@@ -30,7 +30,7 @@ from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.errors import StateError, TidegateError
 from tidegate.model.json_values import Metrics
 from tidegate.model.receipts import kept_lines
-from tidegate.observe.logs.query_log import QueryLog
+from tidegate.observe.query_log import QueryLog
 from tidegate.observe.telemetry import Telemetry
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.store.local import LocalStore

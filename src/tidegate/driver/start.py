@@ -63,10 +63,12 @@ def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery
     shed = options.shed or Shed()
     # Also without a goal, because a running query may get one.
     needs = needs_of(shed)
+    # The first batch may have been planned by another run, which dropped rows in front of matches.
+    sifts = begun is not None and bool(begun.shed.sifters)
     compiled = compile_flow(
         outputs,
         partitions,
-        replace(needs, sifts=needs.sifts or _sifts(begun), repairs=needs.repairs or owes),
+        replace(needs, sifts=needs.sifts or sifts, repairs=needs.repairs or owes),
         stored=stored,
         renames=options.renames,
     )
@@ -165,11 +167,6 @@ def _stored(path: str | None) -> tuple[Mapping[str, Any], Plan | None, bool]:
     if found is not None:
         return found.flow, begun, bool(found.debts)
     return {} if names is None else {"names": to_json_values(names)}, begun, False
-
-
-def _sifts(begun: Plan | None) -> bool:
-    """Whether the first batch, which was planned by another run, may drop rows in front of matches."""
-    return begun is not None and bool(begun.shed.sifters)
 
 
 def _late_rule(spark: SparkSession, wanted: WatermarkRule) -> LateRule:

@@ -25,10 +25,9 @@ from tidegate.api.streams import Stream
 from tidegate.driver.compile.graph_checks import sources_of
 from tidegate.driver.start import run_flow
 from tidegate.driver.streaming_query import StreamingQuery
-from tidegate.errors import FlowError
+from tidegate.errors import FlowError, shortened
 from tidegate.model.progress import Progress
 from tidegate.model.receipts import ReceiptPeriod, ReceiptRange, kept_lines
-from tidegate.worker.runtime.task_errors import shortened
 
 if TYPE_CHECKING:
     import pandas

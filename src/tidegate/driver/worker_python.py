@@ -22,8 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidegate.driver.quiet_logs import QuietLogs
-from tidegate.errors import FlowError
-from tidegate.worker.runtime.task_errors import shortened
+from tidegate.errors import FlowError, shortened
 
 #: What driver and workers must share, with the part of the version that counts.
 PACKAGES = {"python": 2, "tidegate": 3, "pyarrow": 1, "numpy": 1}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tidegate.edge.coordinates import of_column
 from tidegate.edge.line_rows import Wishes, columns_missing, marked_twice
@@ -14,9 +15,6 @@ from tidegate.edge.source import EdgeSource, Sink
 from tidegate.errors import FlowError
 from tidegate.sift.filter.decision import DROP, SAMPLE
 from tidegate.sift.queries.axes import Axis
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def carry_batches(source: EdgeSource, sink: Sink, node: Node, wishes: Wishes) -> None:

@@ -7,16 +7,14 @@ in the last cell of its axis. A value on a number axis that is not a number make
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from tidegate.sift.queries.axes import Axis
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def is_boolean(axis: Axis) -> bool:

@@ -8,19 +8,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+from numpy.typing import NDArray
 
 from tidegate.edge.coordinates import of_column, of_text
 from tidegate.edge.lines import Lines
 from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 QUOTE = ord('"')
 #: Texts that mean a missing value, in every column.

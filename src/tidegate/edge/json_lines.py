@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.json
+from numpy.typing import NDArray
 
 from tidegate.edge.coordinates import is_boolean, of_column, of_value
 from tidegate.edge.lines import Lines
 from tidegate.sift.queries.axes import Axis
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 OPEN, CLOSE = ord("{"), ord("}")
 #: Rows of the first piece that are checked before a column counts as missing.

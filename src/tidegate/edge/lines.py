@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.filter.decision import DROP, SAMPLE
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 NEWLINE, RETURN = 10, 13
 #: In addition to DROP, KEEP and SAMPLE: a line that is not a row, passed on without a mark.

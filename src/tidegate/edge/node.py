@@ -13,18 +13,15 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.edge.node_counts import NodeCounts
 from tidegate.edge.sifter_folder import SifterFolder
 from tidegate.errors import TidegateError
 from tidegate.sift.filter.decision import Counters, Gate
 from tidegate.sift.filter.sifter import Sifter
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Interval at which the folder is checked and written to.
 TICK_SECONDS = 0.5

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.edge.lines import Lines
 from tidegate.sift.queries.axes import Axis
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: With more parts fewer lines are read one by one, but Arrow is called more often.
 PARTS = 16

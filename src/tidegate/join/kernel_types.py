@@ -1,14 +1,4 @@
-"""Declares the compiled loops of the join: fixed argument types, compiled once, cached on disk.
-
-A worker is a fresh process, and compiling one loop takes longer than a whole batch. So every kernel names
-its argument types: it is compiled, or read from numba's cache, when the module is imported and never during a
-batch. The cache lies next to the source. Where that folder is read-only, numba uses its own cache folder in
-the user's home (or NUMBA_CACHE_DIR); where nothing can be written, kernels are compiled in memory.
-
-The types say "read-only, perhaps unaligned". Numba passes ordinary arrays to such a kernel unchanged, so one
-compiled version serves fresh arrays and memory-mapped segments. Each file is self-contained: numba notices a
-change of the file that holds a kernel, not of the files that the kernel calls into.
-"""
+"""The argument types of the compiled loops of joins; `kernels.py` says why they are fixed."""
 
 from __future__ import annotations
 

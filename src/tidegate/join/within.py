@@ -30,17 +30,15 @@ All results are exact at the ends of int64, which lie outside of event time: the
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.model.json_values import Json
 from tidegate.model.times import BEGINNING_US, END_US, LEFT
 from tidegate.quantities import duration_text
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: More slots mean more pieces to probe; fewer slots keep expired rows longer.
 SLOTS_PER_WINDOW = 10

@@ -119,10 +119,6 @@ class FlowGraph:
         mine = set(self.outputs_of(name))
         return tuple(stream for stream in self.streams if not mine.isdisjoint(self.outputs_of(stream)))
 
-    def read_by_operators(self) -> frozenset[str]:
-        """Streams and operators whose rows an operator reads."""
-        return frozenset(name for names in self.inputs.values() for name in names)
-
     def time_from(self, name: str) -> str:
         """The stream, union or other operator that gives the rows of a stream or operator their time."""
         while name in self.operators and self.operators[name].passes_through and name not in self.unions:

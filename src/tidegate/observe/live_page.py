@@ -25,25 +25,17 @@ from tidegate.observe.tally import Tally
 
 #: The span of rows per second: a shorter one jumps with every batch, a longer one hides a burst.
 RATE_SECONDS = 10.0
+#: Outside of a terminal, a line is printed this often.
+LINE_EVERY_SECONDS = 5.0
 
 
 class LivePage:
     """Shows a tally as it grows; as a context manager it always restores the terminal."""
 
-    def __init__(
-        self,
-        console: Console,
-        *,
-        total: int,
-        unit: str = "s",
-        clock: Callable[[], float],
-        line_every_seconds: float = 5.0,
-    ) -> None:
+    def __init__(self, console: Console, *, total: int, clock: Callable[[], float]) -> None:
         self._console = console
         self._total = total
-        self._unit = unit
         self._clock = clock
-        self._line_every_seconds = line_every_seconds
         self._line_due = clock()
         self._rate = Rate(clock)
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
@@ -70,9 +62,9 @@ class LivePage:
         if self._live:
             self._live.update(self._picture(phase, done, facts), refresh=True)
         elif last or self._clock() >= self._line_due:
-            self._line_due = self._clock() + self._line_every_seconds
+            self._line_due = self._clock() + LINE_EVERY_SECONDS
             parts = [part for line in facts for part in line]
-            self.say("  ".join([f"{phase} {done}/{self._total} {self._unit}", *parts]))
+            self.say("  ".join([f"{phase} {done}/{self._total} s", *parts]))
 
     def _picture(self, phase: str, done: int, facts: list[list[str]]) -> RenderableType:
         head = Table.grid(padding=(0, 1), expand=True)
@@ -80,23 +72,22 @@ class LivePage:
         head.add_column(ratio=1)
         head.add_column(no_wrap=True)
         bar = ProgressBar(total=self._total, completed=done)
-        head.add_row(Text(phase), bar, Text(f"{done}/{self._total} {self._unit}"))
+        head.add_row(Text(phase), bar, Text(f"{done}/{self._total} s"))
         return Group(head, *(Text("   ".join(line)) for line in facts))
 
 
 class Rate:
     """Growth per second of a count over the last seconds."""
 
-    def __init__(self, clock: Callable[[], float], seconds: float = RATE_SECONDS) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._seconds = seconds
         self._seen: deque[tuple[float, int]] = deque([(clock(), 0)])
 
     def of(self, count: int) -> float:
         now = self._clock()
         self._seen.append((now, count))
         # Keep one point from before the span, as the start of the measurement.
-        while len(self._seen) > 2 and self._seen[1][0] <= now - self._seconds:
+        while len(self._seen) > 2 and self._seen[1][0] <= now - RATE_SECONDS:
             self._seen.popleft()
         since, before = self._seen[0]
         return (count - before) / (now - since) if now > since else 0.0

@@ -9,7 +9,7 @@ Counts of rows, modes, recall and debts come from the receipt alone, so the two 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -56,6 +56,12 @@ def progress_of(telemetry: Row, receipt: Row, identity: QueryIdentity) -> Progre
     would = None if observed is None else from_plain(WouldShed, observed)
     evicted = any(row.get("rows_evicted") for row in receipt["rows"])
     health = health_of(latency, duration, inputs, operators, outputs, evicted, telemetry["cold"])
+    # Batch 17: 9,000 rows in 0.84 s, shedding (p95 1.4 s of 2 s); near probes 63 % of candidate pairs.
+    summary = (
+        f"Batch {receipt['batch_id']}: {_rows_in(inputs, duration)}, "
+        f"{health.replace('_', ' ')}{_against_goal(latency, duration)}"
+    )
+    losses = [*shedding(telemetry), *_losses(inputs, outputs), *_repairs(telemetry)]
     return Progress(
         query_name=identity.name,
         query_id=identity.query_id,
@@ -63,11 +69,7 @@ def progress_of(telemetry: Row, receipt: Row, identity: QueryIdentity) -> Progre
         batch_id=receipt["batch_id"],
         started_at=receipt["started_at"],
         health=health,
-        summary=_summary(
-            f"Batch {receipt['batch_id']}: {_rows_in(inputs, duration)}, "
-            f"{health.replace('_', ' ')}{_against_goal(latency, duration)}",
-            [*shedding(telemetry), *_losses(inputs, outputs), *_repairs(telemetry)],
-        ),
+        summary="; ".join([summary, *losses]) + ".",
         latency=latency,
         duration=duration,
         inputs=inputs,
@@ -174,11 +176,6 @@ def _duration(telemetry: Row) -> DurationProgress:
     return DurationProgress(
         max(total, plan + sink + commit), telemetry["budget_seconds"], plan, execute, sink, commit
     )
-
-
-def _summary(what: str, losses: Sequence[str]) -> str:
-    """`Batch 17: 9,000 rows in 0.84 s, shedding (p95 1.4 s of 2 s); near probes 63 % of candidate pairs.`"""
-    return "; ".join([what, *losses]) + "."
 
 
 def _rows_in(inputs: Mapping[str, InputProgress], duration: DurationProgress) -> str:

@@ -220,11 +220,14 @@ def _moves(report: Report) -> list[Mapping[str, Any]]:
 
 
 def _moved(move: Mapping[str, Any]) -> str:
+    what, rows = moved_parts(move), units.count(move["rows"])
+    return f"balance: {what} moved to another instance, with {rows} rows; none was copied"
+
+
+def moved_parts(move: Mapping[str, Any]) -> str:
+    """`1 key and 3 partitions`; empty if neither moved."""
     keys, partitions = _counted(move["keys"], "key"), _counted(move["partitions"], "partition")
-    what = " and ".join(one for one in (keys, partitions) if one)
-    return (
-        f"balance: {what} moved to another instance, with {units.count(move['rows'])} rows; none was copied"
-    )
+    return " and ".join(one for one in (keys, partitions) if one)
 
 
 def _counted(number: int, name: str) -> str:

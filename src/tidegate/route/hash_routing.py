@@ -18,14 +18,10 @@ there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: With more partitions, the product of 31 bits of code and a partition number would exceed 62 bits.
 PARTITIONS_MAX = 2**31

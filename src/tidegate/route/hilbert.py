@@ -30,15 +30,11 @@ Guarantee: a bijection between the 4**bits cells and their numbers; consecutive 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.quantities import is_whole
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Two bits per step must fit into 63; a cell is then at most 2 cm wide.
 BITS_MAX = 31

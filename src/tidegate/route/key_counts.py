@@ -1,11 +1,11 @@
 """Counts the first rows of one side of a join, chunk by chunk, in constant memory.
 
-What is counted is all that `first_look.py` foresees a batch from: rows of every partition, heavy keys (by the
-sketch of `route/frequent_keys.py`), rows that all other keys have in the mean, and the time that rows cover.
-Counts of several tasks add up.
+Counted is what `control/balance/skew_scan.py` predicts a batch from: rows of every partition, heavy keys (by
+the sketch of `route/frequent_keys.py`), the mean rows of all other keys, and the time that rows cover. Counts
+of several tasks add up.
 
-Guarantee: partitions are exact. While the sketch has room (for 12,000 keys with 1 / 16384 of the rows), a
-heavy key is told with no more rows than it has and with fewer by at most six tenths of `SHARE`, and none with
+Guarantee: partitions are exact. While the sketch has room (for 12,000 keys with 1 / 16384 of the rows), the
+reported rows of a heavy key are never too many and too few by at most six tenths of `SHARE`, and no key with
 `SHARE` of the rows is missed; where a task has more keys than it may send, by what the next one had as well.
 """
 
@@ -14,16 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.model.json_values import Snapshot
 from tidegate.route.frequent_keys import FrequentKeys
 from tidegate.route.hash_routing import partition_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: A key with less than this part of the rows that are counted together, or with fewer rows, is not worth a
 #: word; and at most so many are told. Pairs grow with the square of rows: where keys are a little uneven

@@ -16,14 +16,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.hash_routing import check_instances
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Sums of shares that should be equal may differ by this much through rounding.
 _ROUNDING = 1e-9

@@ -43,15 +43,12 @@ class Strategy(Protocol):
 
     def first(self, partitions: int, instances: int) -> Assignment:
         """The assignment of a query's first batch."""
-        ...
 
     def decide(self, load: Load, current: Assignment, memory: Memory) -> tuple[Assignment, Memory]:
         """The assignment of the next batch, after one that ran under `current`.
 
         Returns `current` itself where nothing should move. The number of instances stays.
         """
-        ...
 
     def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
         """The assignment on another number of instances, with as little movement as possible."""
-        ...

@@ -15,11 +15,12 @@ other."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.sift.construct.configuration import configure
 from tidegate.sift.construct.consolidation import Consolidated, consolidate
 from tidegate.sift.construct.shrinkage import shrunk
@@ -28,9 +29,6 @@ from tidegate.sift.partition.partitioners import Partitioner
 from tidegate.sift.placing import frequencies
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +44,6 @@ class Sample:
                 "A sample needs rows, and one hit count for each row",
                 code="INTERNAL_ARRAYS_INCONSISTENT",
                 got=f"rows of shape {self.rows.shape} and {len(self.hits)} hit counts",
-                do=REPORT_BUG,
             )
 
 
@@ -115,7 +112,6 @@ def reconfigure(
             "The row counts of a source do not fit the regions of the sifter",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{counts.tolist()} for {regions.count} regions",
-            do=REPORT_BUG,
         )
     shares = counts / counts.sum()
     seen = consolidate(regions, shares, boxes, weights, alphas, sample)

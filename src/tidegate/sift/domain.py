@@ -8,17 +8,13 @@ outside of the domain are not lost: they belong to the nearest region (`regions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def domain_of(boxes: Boxes, rows: NDArray[np.float64]) -> Domain:
@@ -28,7 +24,6 @@ def domain_of(boxes: Boxes, rows: NDArray[np.float64]) -> Domain:
             "Sample rows need one coordinate per axis",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"shape {rows.shape}, {len(boxes.axes)} axes",
-            do=REPORT_BUG,
         )
     low, high = boxes.extents
     bounds = [

@@ -8,16 +8,12 @@ A NaN coordinate (callers pass null as NaN) is above every cut, like +inf.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 from tidegate.sift.regions import Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def region_of(regions: Regions, coordinates: NDArray[np.float64]) -> NDArray[np.int32]:

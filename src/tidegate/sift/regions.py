@@ -14,15 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.model.json_values import Json
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +35,6 @@ class Domain:
                 "A domain needs a lower and an upper bound per axis",
                 code="INTERNAL_ARRAYS_INCONSISTENT",
                 got=f"{self.low}, {self.high}",
-                do=REPORT_BUG,
             )
         for k, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
@@ -46,7 +42,6 @@ class Domain:
                     f"Axis {k} of the domain has no width",
                     code="INTERNAL_ARRAYS_INCONSISTENT",
                     got=f"from {low} to {high}",
-                    do=REPORT_BUG,
                 )
 
 

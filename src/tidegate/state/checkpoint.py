@@ -15,7 +15,7 @@ The life of a run: `open` → `recover` → for each batch (plan, run, `commit`)
 
 from __future__ import annotations
 
-from tidegate.errors import REPORT_BUG, CheckpointInUse, StateError, TidegateError
+from tidegate.errors import CheckpointInUse, StateError, TidegateError
 from tidegate.model.graph import FlowNames
 from tidegate.model.manifest import Manifest
 from tidegate.state.lock import Lock, hold
@@ -182,6 +182,5 @@ class Checkpoint:
                 f"The checkpoint was used before it was opened: {self.store.url}",
                 code="INTERNAL_CHECKPOINT_NOT_OPEN",
                 why="Without the lock, another run could write to it",
-                do=REPORT_BUG,
             )
         return self._lock

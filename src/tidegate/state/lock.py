@@ -35,7 +35,6 @@ class Lock(Protocol):
     @property
     def token(self) -> str:
         """A random word that no other run has."""
-        ...
 
     @property
     def run(self) -> int:
@@ -47,11 +46,9 @@ class Lock(Protocol):
 
         Once it has failed it fails for ever.
         """
-        ...
 
     def release(self) -> None:
         """Give it back; a second call does nothing."""
-        ...
 
 
 def hold(store: Store, owner: str, clock: Callable[[], float] = time.time) -> Lock:

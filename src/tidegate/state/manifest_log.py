@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tidegate.errors import REPORT_BUG, REPORT_STATE_BUG, StateError
+from tidegate.errors import REPORT_STATE_BUG, StateError
 from tidegate.model.codec import Ready
 from tidegate.model.debts import Debt
 from tidegate.model.manifest import Manifest
@@ -151,7 +151,6 @@ class ManifestLog:
                 "snapshot_every must be at least 1",
                 code="INTERNAL_TUNING_INVALID",
                 got=snapshot_every,
-                do=REPORT_BUG,
             )
         self._store = store
         self._snapshot_every = snapshot_every

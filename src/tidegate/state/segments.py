@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.errors import REPORT_BUG, StateError
+from tidegate.errors import StateError
 from tidegate.model.pieces import ByteRange
 from tidegate.state.store.paths import Bytes
 from tidegate.state.store.sealed import checksum
@@ -73,7 +73,6 @@ class SegmentWriter:
                 f"A write to a closed segment file: {self._path}",
                 code="INTERNAL_SEGMENT_CLOSED",
                 why="Segment files are immutable once written",
-                do=REPORT_BUG,
             )
 
 

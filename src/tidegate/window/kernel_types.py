@@ -1,13 +1,4 @@
-"""Declares the compiled loops of windows: fixed argument types, compiled once, cached on disk.
-
-A worker is a fresh process, and compiling one loop takes longer than a whole batch. So every kernel names
-its argument types: it is compiled, or read from numba's cache, when its module is imported and never during
-a batch. Where nothing can be written to disk, it is compiled in memory.
-
-The types say "read-only, perhaps unaligned": one compiled version serves fresh arrays and memory-mapped
-segments. Each file is self-contained: numba notices a change of the file that holds a kernel, not of the
-files that the kernel calls into.
-"""
+"""The argument types of the compiled loops of windows; `kernels.py` says why they are fixed."""
 
 from __future__ import annotations
 

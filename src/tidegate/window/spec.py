@@ -19,18 +19,16 @@ Count windows (`RowsSpec`) follow the order of a group's rows instead: see `coun
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.quantities import duration_text
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 #: One number of a window, or an array of them.
-Numbers = TypeVar("Numbers", int, "NDArray[np.int64]")
+Numbers = TypeVar("Numbers", int, NDArray[np.int64])
 
 #: The grain of event time.
 UNIT_US = 1

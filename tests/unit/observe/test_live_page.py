@@ -32,7 +32,7 @@ TALLY = Tally(
 
 def test_a_file_gets_a_plain_line_now_and_then() -> None:
     file, clock = StringIO(), HandClock()
-    with LivePage(Console(file=file, width=40), total=60, clock=clock, line_every_seconds=5) as progress:
+    with LivePage(Console(file=file, width=40), total=60, clock=clock) as progress:
         progress.show("streaming", 1, Tally())
         clock.now += 4
         progress.show("streaming", 5, TALLY)
@@ -76,7 +76,7 @@ def test_a_terminal_shows_bar_and_facts_and_gets_its_cursor_back() -> None:
 
 def test_the_rate_is_that_of_the_last_seconds_only() -> None:
     clock = HandClock()
-    rate = Rate(clock, seconds=10)
+    rate = Rate(clock)
     for count in range(0, 3000, 100):
         clock.now += 1
         shown = rate.of(count)

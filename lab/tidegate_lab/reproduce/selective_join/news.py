@@ -20,9 +20,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets, item_sets
@@ -32,9 +33,6 @@ from tidegate_lab.simulate.join.basic_windows import Windows
 from tidegate_lab.simulate.join.known_pairs import KnownPairs, identities
 from tidegate_lab.simulate.join.machine import SECOND_US, Stream
 from tidegate_lab.workloads.selective_join import Steps
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 WIRE, DESKS = "wire", "desks"
 #: A run replays one of so many parts of the items.

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate_lab.plots.plots import Curve
 from tidegate_lab.reproduce.selective_join.policies import COLOURS
 from tidegate_lab.reproduce.selective_join.scenarios import Rush, Scenario, run
 from tidegate_lab.simulate.join.machine import SECOND_US
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Output is counted over this much time: less is noise, more hides how fast a rule reacts.
 _BIN_SECONDS = 2

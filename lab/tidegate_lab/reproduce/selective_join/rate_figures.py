@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate_lab.plots.plots import Curve, Panel, Plot
 from tidegate_lab.reproduce.claims import bar, percent_line
@@ -41,9 +41,6 @@ from tidegate_lab.reproduce.selective_join.scenarios import (
     run,
 )
 from tidegate_lab.simulate.join.machine import SECOND_US
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SKEWS, QUICK_SKEWS = (0.0, 0.4, 0.6, 0.8, 1.0), (0.4, 1.0)
 WINDOW_SECONDS, QUICK_WINDOW_SECONDS = (10.0, 20.0, 40.0), (10.0, 20.0)

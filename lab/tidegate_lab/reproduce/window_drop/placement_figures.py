@@ -13,9 +13,9 @@ A loss of 1 says that no drop was enough within the longest gap: the query is sh
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.window.drop.kept_arrows import Arrow
 from tidegate.window.drop.placement import DropPlacement, place
@@ -33,9 +33,6 @@ from tidegate_lab.simulate.windows.delays import (
     least_random_drop,
     least_window_drop,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 EXCESSES = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.8, 0.9, 1.0)
 QUICK_EXCESSES = (0.25, 0.65, 1.0)

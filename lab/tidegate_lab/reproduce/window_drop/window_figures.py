@@ -17,9 +17,9 @@ A share of 1 says that no drop within the longest gap is enough: the query is sh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.window.drop.drop_window import before, result
 from tidegate.window.drop.placement import place
@@ -32,9 +32,6 @@ from tidegate_lab.reproduce.experiment import Options, Outcome
 from tidegate_lab.reproduce.window_drop.drop_analysis import p_for_excess
 from tidegate_lab.reproduce.window_drop.scenarios import MAX_GAP, one_window, one_window_costs, windows
 from tidegate_lab.simulate.windows.delays import all_arrows, least_window_drop
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SIZES, QUICK_SIZES = (25, 50, 75, 100), (25, 100)
 QUARTER = 0.25

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.fastjoin.imbalance import imbalance
 from tidegate.route.ls_stream.deviation import deviation
 from tidegate_lab.simulate.balance.join_costs import Cost
 from tidegate_lab.simulate.balance.placement import Migration
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,12 @@ is busy for longer than the batch lasts grows without bound.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate_lab.simulate.balance.instance_speed import Speed
 from tidegate_lab.simulate.balance.recorded import Decision
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: The formula of the queue within a batch has no end at ρ = 1; beyond this the fluid queue tells the story.
 _BUSY_MOST = 0.95

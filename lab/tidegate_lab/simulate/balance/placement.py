@@ -9,15 +9,12 @@ entry is visited by 1/r of the new left rows and reads 1/r of the stored ones; o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import partition_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,15 @@ where: the input of `mean_latency.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.greedy_fit import candidates
 from tidegate.route.fastjoin.imbalance import SPLIT, InstanceWork, instance_work, key_places
 from tidegate.route.load import Load, LoadWork
 from tidegate.route.strategy import Memory, Strategy
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

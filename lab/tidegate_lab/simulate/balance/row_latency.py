@@ -19,18 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.assignment import Assignment
 from tidegate_lab.simulate.balance.instance_speed import Speed
 from tidegate_lab.simulate.balance.key_counts import Arrivals, Window
 from tidegate_lab.simulate.balance.placement import Placement, place
 from tidegate_lab.simulate.balance.queueing import Pause, sojourn_times
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def row_latencies(

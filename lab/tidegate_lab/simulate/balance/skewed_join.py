@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.control.balance.skew_scan import loads_ahead
 from tidegate.errors import FlowError
@@ -35,9 +35,6 @@ from tidegate_lab.simulate.balance.join_costs import Done, Indexed, JoinCosts
 from tidegate_lab.simulate.balance.join_trace import JoinBatch, JoinTrace, Share
 from tidegate_lab.simulate.balance.key_counts import Arrivals, Counted, Window
 from tidegate_lab.simulate.balance.placement import Migration, migration, place
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _SECOND_US = 1_000_000
 

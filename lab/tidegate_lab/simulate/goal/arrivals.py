@@ -17,14 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate_lab.commands.real_data import DATA_VARIABLE
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Length of a scenario, and the grain of its clock.
 SECONDS, GRAIN = 120.0, 0.02

@@ -22,16 +22,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from tidegate_lab.simulate.goal.arrivals import CELLS, GRAIN, SECONDS
 from tidegate_lab.simulate.goal.operators import JoinShed, JoinState, SimulatedJoin
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Seconds by which the first rows of a recording may precede its first batch.
 _EARLIER = 20.0

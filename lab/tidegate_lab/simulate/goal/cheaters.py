@@ -10,9 +10,10 @@ Knowing        no cheater: it knows true costs and the noise, and fits each batc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate_lab.simulate.goal.arrivals import GRAIN
 from tidegate_lab.simulate.goal.operators import (
@@ -28,9 +29,6 @@ from tidegate_lab.simulate.goal.operators import (
 )
 from tidegate_lab.simulate.goal.played import Batch, nothing_shed
 from tidegate_lab.simulate.goal.scenario import Scenario
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: What `AlwaysSheds` and `Oscillates` leave of the work of joins and matches.
 _LITTLE = 0.1

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.selective.reach import Ages, ages_of, chance_seen
 from tidegate.join.within import Within
 from tidegate.model.times import LEFT, RIGHT
 from tidegate_lab.simulate.goal.arrivals import CELLS, GRAIN
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 JOIN, WINDOW, MATCH = "join", "window", "match"
 US = 1_000_000

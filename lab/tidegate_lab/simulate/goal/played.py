@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate_lab.simulate.goal.arrivals import CELLS, GRAIN, SECONDS
 from tidegate_lab.simulate.goal.operators import (
@@ -30,9 +31,6 @@ from tidegate_lab.simulate.goal.operators import (
     streams_of,
 )
 from tidegate_lab.simulate.goal.scenario import UNLIMITED, Scenario
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: When the first batch begins, back to back.
 _FIRST_SECONDS = 0.1

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.api.goal import Shed as ShedSettings
 from tidegate.control import planning
@@ -71,9 +71,6 @@ from tidegate_lab.simulate.goal.operators import (
 from tidegate_lab.simulate.goal.played import Batch
 from tidegate_lab.simulate.goal.scenario import SAYS_WAITING, UNLIMITED, Scenario, workload_of
 from tidegate_lab.workloads.sifters import draw_queries
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: The wall clock when a scenario begins; a multiple of every window and slot.
 EPOCH_US = 1_700_000_000 * US

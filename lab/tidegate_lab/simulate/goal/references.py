@@ -14,9 +14,9 @@ Both are beyond any controller: the first sees the future, the second has seen t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate_lab.simulate.goal.arrivals import CELLS, GRAIN, SECONDS
 from tidegate_lab.simulate.goal.machine import COLD
@@ -27,9 +27,6 @@ from tidegate_lab.simulate.goal.operators import (
     SimulatedWindow,
 )
 from tidegate_lab.simulate.goal.scenario import Scenario
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: The share of batches on time that counts as keeping the goal.
 ON_TIME = 0.99

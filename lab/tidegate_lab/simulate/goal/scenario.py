@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.api.goal import Goal
 from tidegate_lab.simulate.goal.arrivals import CELLS, GRAIN, RateShape, cumulative, shape
@@ -33,9 +33,6 @@ from tidegate_lab.simulate.goal.operators import (
     streams_of,
 )
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Rows a second of a stream at a rate of 1.
 ROWS = 10_000.0

@@ -9,14 +9,10 @@ Rows with equal times arrive left first. All choices are hashes of row identity 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.selective.selection import KEEP, OVERFLOW, mixed, purpose, within_share
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class Arrivals:

@@ -15,9 +15,10 @@ newest slot is included. Nothing is learnt from matches.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import StateError
 from tidegate.join.kernel_types import NEW_TIMES, NUMBER, POSITIONS, kernel
@@ -26,9 +27,6 @@ from tidegate.join.sets.item_sets import ItemSets, bitsets, item_sets
 from tidegate_lab.simulate.join.basic_windows import Windows, ranges_by_age
 from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
 from tidegate_lab.workloads.selective_join import Rows, Steps, Workload, draw
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

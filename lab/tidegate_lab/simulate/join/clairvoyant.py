@@ -7,9 +7,10 @@ chooses cells by these true values, without exploration or other cost.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.control.actuators.policy import AgeCounts, Decision, ProbeOrder, Telemetry, newest_first
 from tidegate.join.selective.cells import choose_cells
@@ -17,9 +18,6 @@ from tidegate_lab.simulate.join.basic_windows import Windows, cell_lengths
 from tidegate_lab.simulate.join.counted_conditions import Condition
 from tidegate_lab.simulate.join.machine import Machine, Stream
 from tidegate_lab.simulate.join.stream_join import StreamJoin
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Counts = tuple[AgeCounts, AgeCounts]
 

@@ -14,19 +14,16 @@ within a set count once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from tidegate.errors import StateError
 from tidegate.join.kernel_types import NUMBER, WORDS, inlined, kernel, population_count
 from tidegate.join.sets.thresholds import Overlap
 from tidegate_lab.simulate.join.basic_windows import Ranges
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 _PLACES = types.Array(types.int64, 2, "C", readonly=True, aligned=False)
 

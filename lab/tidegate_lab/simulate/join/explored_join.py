@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.control.receipts.recall import Recall, recall_of
 from tidegate.join.probe.probe import Ranges, probe
@@ -29,9 +29,6 @@ from tidegate.join.selective.selection import (
 from tidegate.join.within import Within
 from tidegate.model.reports import ProbeCounts
 from tidegate.model.skip_plan import Skipping
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 WINDOW_US = 1_000_000
 BATCH_US = 150_000

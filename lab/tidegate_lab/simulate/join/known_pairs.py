@@ -10,14 +10,10 @@ Guarantee: exactly the known pairs of the ranges given.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate_lab.simulate.join.basic_windows import Ranges
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def identities(rows: int, side: int) -> NDArray[np.uint64]:

@@ -6,9 +6,9 @@ An input has arriving rows, here the selective join paper's workload, and the ro
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.control.actuators.policy import AgeCounts, Telemetry
 from tidegate.errors import FlowError
@@ -16,9 +16,6 @@ from tidegate.join.sets.item_sets import bitsets
 from tidegate_lab.simulate.join.counted_conditions import codes
 from tidegate_lab.simulate.join.rate_model import PeriodLoad
 from tidegate_lab.workloads.selective_join import Steps, Workload, draw
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

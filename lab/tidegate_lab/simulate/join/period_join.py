@@ -23,9 +23,9 @@ Guarantee: cost is counted, never timed; the same rows, settings and seed give t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.control.actuators.policy import AgeCounts, Decision, Policy, Telemetry
 from tidegate.join.selective.selection import EXPLORE, PLACE, purpose, unit_hashes, within_share
@@ -41,10 +41,8 @@ from tidegate_lab.simulate.join.basic_windows import (
     whole_or_nothing,
 )
 from tidegate_lab.simulate.join.machine import SECOND_US
+from tidegate_lab.simulate.join.probe_costs import probe_cost
 from tidegate_lab.simulate.join.rate_model import PeriodLoad
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 PART_OF_IT, SKIPPED, BY_LOT = "part", "skipped", "by lot"
 #: Pairs that are found at a time.
@@ -163,7 +161,7 @@ class PeriodJoin:
     def _cost(self, window: int, sets: ItemSets, chosen: Ranges) -> NDArray[np.float64]:
         owners, starts, ends = stretches(chosen)
         repeated = sets.take(owners)
-        work = self._stored[window].cost(repeated, starts, ends)
+        work = probe_cost(self._stored[window], repeated, starts, ends)
         if not self._indexed:
             return np.asarray(np.bincount(owners, weights=work, minlength=len(sets)), np.float64)
         # The lists count one for each that is looked up, per stretch; here a look-up is per basic window.

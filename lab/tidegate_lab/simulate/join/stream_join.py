@@ -16,9 +16,8 @@ subset of the exact join.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.control.actuators.policy import Decision, Policy
 from tidegate.join.selective.selection import EXPLORE, PLACE, purpose, unit_hashes, within_share
@@ -27,9 +26,6 @@ from tidegate_lab.simulate.join.basic_windows import Ranges, Windows, explore, r
 from tidegate_lab.simulate.join.counted_conditions import Condition
 from tidegate_lab.simulate.join.machine import SECOND_US, Machine, Period, StoredRows, Stream
 from tidegate_lab.simulate.join.trace import Trace
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Rows that are priced at a time; those that turn out too many stay in the buffers.
 _PRICED_AT_ONCE = 256

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.control.actuators.policy import Decision
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 COUNTED = ("offered", "fetched", "dropped", "comparisons", "outputs")
 SECOND_US = 1_000_000

@@ -22,10 +22,11 @@ import numpy as np
 
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.intervals import Intervals
-from tidegate.window.drop.kept_arrows import Arrow, kept_on_arrows
+from tidegate.window.drop.kept_arrows import Arrow
 from tidegate.window.drop.network import DropWindowNode, Network
 from tidegate.window.drop.placement import DropPlacement
 from tidegate.window.drop.window_drop import WindowDrop, share_max
+from tidegate_lab.simulate.windows.window_network import kept_on_arrows
 
 #: Halvings of the range in which p is searched.
 _HALVINGS = 16

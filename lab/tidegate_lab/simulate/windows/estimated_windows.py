@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.window.aggregate.aggregates import Merge
 from tidegate.window.aggregate.closing import Stretches
@@ -20,8 +21,6 @@ from tidegate.window.estimate.estimates import AVERAGE, COUNT, SUM
 from tidegate.window.estimate.horvitz_thompson import bounds, estimate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Reals = NDArray[np.float64]
 
 Draw = Callable[[np.random.Generator, tuple[int, int]], "Reals"]

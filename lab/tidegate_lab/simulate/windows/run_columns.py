@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.window.aggregate.columns import Column
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def in_order(runs: Sequence[Column], order: NDArray[np.int64]) -> Column:

@@ -22,9 +22,11 @@ import numpy as np
 
 from tidegate.errors import FlowError
 from tidegate.model.times import BEGINNING_US
+from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.intervals import Intervals
-from tidegate.window.drop.kept_arrows import Arrow
+from tidegate.window.drop.kept_arrows import Arrow, kept_for
 from tidegate.window.drop.network import DropJoinNode, DropWindowNode, Network, Node
+from tidegate.window.drop.placement import DropPlacement
 from tidegate.window.spec import WindowSpec
 
 
@@ -156,3 +158,11 @@ def time_spec(node: DropWindowNode) -> WindowSpec:
             "Windows of so many rows are not simulated", code="LAB_ROW_WINDOW_UNSUPPORTED", got=node.name
         )
     return node.spec
+
+
+def kept_on_arrows(network: Network, drops: Mapping[DropPlacement, Decisions]) -> dict[Arrow, Intervals]:
+    """The times that pass, per arrow that drops rows. All rows pass on arrows that are not listed."""
+    kept: dict[Arrow, Intervals] = {}
+    for drop, decisions in drops.items():
+        kept |= kept_for(network, drop, dict.fromkeys(drop.outputs, Intervals(*decisions.dropped_times)))
+    return kept

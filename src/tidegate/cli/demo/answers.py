@@ -112,7 +112,6 @@ class Nearness(Protocol):
 
     def around(self, key: Ints) -> Iterable[Ints]:
         """Arrays of the keys that match these; -1 if there is none."""
-        ...
 
 
 class Equal:

@@ -93,7 +93,6 @@ class WaitingFiles(Protocol):
 
     def files(self, tick: int) -> list[tuple[Path, Path]]:
         """Where the files of a tick wait, and where they arrive."""
-        ...
 
 
 class CityArrivals:

@@ -71,9 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from tidegate.cli.demo.arrivals import prepare
-    from tidegate.cli.demo.figures import write_figures
     from tidegate.cli.demo.judge import latency_of, on_time, pairs_verdict, windows_verdict
-    from tidegate.cli.demo.outcome import Outcome, print_outcome, say
+    from tidegate.cli.demo.outcome import Outcome, print_outcome, say, write_figures
 
     if arguments.plot is not None:
         from tidegate.cli.demo.plot import require_matplotlib

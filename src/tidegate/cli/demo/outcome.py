@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from tidegate.cli.demo.answers import Verdict, WindowVerdict
 from tidegate.observe import units
+from tidegate.observe.json_frame import Bar, Frame, write_frame
 from tidegate.observe.table import print_table
 from tidegate.observe.tally import Tally, percentile
 
@@ -59,6 +64,7 @@ class Outcome:
 def print_outcome(console: Console, outcome: Outcome) -> None:
     tally, latency = outcome.tally, outcome.latency
     took = tally.batch_seconds[1:]
+    moves = "once" if tally.moved.plans == 1 else f"{tally.moved.plans} times"
     rows = [
         ("rows in", units.count(tally.rows_in)),
         *_pairs(outcome.pairs, tally),
@@ -69,7 +75,7 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         ("batches", units.count(len(tally.batch_seconds))),
         ("  time after the first, median", units.seconds(percentile(took, 0.5))),
         ("  time after the first, p95", units.seconds(percentile(took, 0.95))),
-        ("moved to another instance", f"{units.count(tally.moved.rows)} rows, {_times(tally.moved.plans)}"),
+        ("moved to another instance", f"{units.count(tally.moved.rows)} rows, {moves}"),
         ("state at its peak", f"{units.count(tally.state_peak.rows)} rows, {_size(tally)}"),
         ("late rows", units.count(tally.late)),
     ]
@@ -172,9 +178,59 @@ def _seconds(seconds: float | None) -> str:
     return "-" if seconds is None else units.seconds(seconds)
 
 
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
-
-
 def _size(tally: Tally) -> str:
     return units.size(tally.state_peak.bytes)
+
+
+def write_figures(target: str | Path, arguments: argparse.Namespace, outcome: Outcome) -> None:
+    """Write them to a file, or to standard output for `-`."""
+    rows, bars = [_row(arguments, outcome)], [*_bars(outcome)]
+    write_frame(Frame("demo", arguments.seed, rows, bars), target)
+
+
+def _row(arguments: argparse.Namespace, outcome: Outcome) -> dict[str, Any]:
+    """The run in numbers; None where it was stopped before they were known."""
+    tally, latency, pairs, windows = outcome.tally, outcome.latency, outcome.pairs, outcome.windows
+    row: dict[str, Any] = {
+        "seconds": arguments.seconds,
+        "rate": arguments.rate,
+        "burst_factor": arguments.rush,
+        "goal_seconds": latency.goal,
+        "rows": tally.rows_in,
+        "p95_seconds": latency.p95,
+        "burst_p95_seconds": latency.in_burst,
+        "batch_seconds": tally.batch_seconds,
+        "batch_p95_seconds": [None if one is None else one.p95_seconds for _, one in tally.latencies],
+        "goal_kept": outcome.kept,
+        "right": outcome.right,
+    }
+    if outcome.on_time is not None:
+        row["batches_on_time_ratio"] = outcome.on_time.batches
+        row["pairs_on_time_ratio"] = outcome.on_time.pairs
+        row["windows_missing_before_burst"] = outcome.on_time.windows_before_burst
+    if windows is not None:
+        row |= {"windows": windows.windows, "windows_missing": windows.missing}
+    if pairs is not None:
+        exact = max(1, pairs.pairs_exact)
+        row |= {
+            "pairs": pairs.pairs,
+            "pairs_exact": pairs.pairs_exact,
+            "pairs_repaired": tally.repaired,
+            # Before and after repair.
+            "recall_first": (pairs.pairs - tally.repaired) / exact,
+            "recall": pairs.pairs / exact,
+            "union_exact": pairs.exact,
+        }
+    return row
+
+
+def _bars(outcome: Outcome) -> Iterator[Bar]:
+    goal, p95 = outcome.latency.goal, outcome.latency.p95
+    yield Bar("demo_p95_seconds", p95, "s", f"<= {goal:g}", outcome.kept)
+    if outcome.on_time is not None:
+        early = outcome.on_time.windows_before_burst
+        yield Bar("demo_windows_missing_before_burst", early, "windows", "0", not early)
+    if outcome.pairs is not None:
+        recall = outcome.pairs.pairs / max(1, outcome.pairs.pairs_exact)
+        exact = outcome.pairs.exact and outcome.right
+        yield Bar("demo_union_exact", recall, "share of the exact pairs", "1, and all right", exact)

@@ -22,21 +22,16 @@ Guarantee: a pure function of the counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.control.balance.loads import of_sides
-from tidegate.join.within import Tumbling, Within
+from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.key_counts import SideSeen
 from tidegate.route.load import Load, LoadWork
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tidegate.join.within import Unbounded
 
 #: Largest length of windows relative to the first batch: beyond it pairs dominate anyway.
 FULL_MOST = 8.0

@@ -29,16 +29,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from math import log
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.selective.reach import chance_seen
 from tidegate.model.reports import ProbeCounts
 from tidegate.model.skip_plan import Skipping
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: If a sample found nothing, up to this many matches are possible at a probability of 2.5 %.
 _UNSEEN_MAX = -log(0.025)

@@ -258,14 +258,15 @@ def _found(name: str, ways: Lineage, outcome: BatchOutcome, losses: Losses) -> R
     recall = recall_of(outcome.plan.shed.skipping[name], [report.probes for report in mine if report.probes])
     if recall is None:
         return {"loss_reasons": [NO_SAMPLE, SKIPPED_PAIRS]}
-    low, high = recall.total.interval
-    return {
-        "recall": recall.total.recall,
-        "recall_low": low,
-        "recall_high": high,
-        "estimate": to_plain(recall.total),
-        "recall_by_lag": _by_lag(recall, ways.operators[name].within),
-    }
+    by_lag = _by_lag(recall, ways.operators[name].within)
+    return {**_estimated(recall.total), "recall_by_lag": by_lag}
+
+
+def _estimated(estimate: Estimate) -> Row:
+    """The recall of a join as an estimate with its interval."""
+    low, high = estimate.interval
+    known = {"recall": estimate.recall, "recall_low": low, "recall_high": high}
+    return {**known, "estimate": to_plain(estimate)}
 
 
 def _found_of_kept(name: str, ways: Lineage, outcome: BatchOutcome, reports: Sequence[TaskReport]) -> Row:
@@ -288,15 +289,7 @@ def _found_of_kept(name: str, ways: Lineage, outcome: BatchOutcome, reports: Seq
     probes = [report.probes for report in reports if report.probes]
     stored = kept_by_age(kept, outcome.after, name, sides)
     estimate = recall_of_drop((left, right), stored, probes, list(partitions.values()))
-    if estimate is None:
-        return {}
-    low, high = estimate.interval
-    return {
-        "recall": estimate.recall,
-        "recall_low": low,
-        "recall_high": high,
-        "estimate": to_plain(estimate),
-    }
+    return {} if estimate is None else _estimated(estimate)
 
 
 def _straight(outlet: Outlet, lines: Mapping[Reader, LedgerLine], outcome: BatchOutcome) -> LedgerLine:

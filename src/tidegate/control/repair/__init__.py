@@ -2,5 +2,4 @@
 
 debts.py        the ledger of debts
 repair.py       which debts the next batch repairs
-write_off.py    which debts are given up, because the rows they need take too much space
 """

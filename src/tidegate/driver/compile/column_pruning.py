@@ -77,6 +77,11 @@ def blank_frame(session: SparkSession, columns: Mapping[str, T.DataType]) -> Dat
     return DataFrame(java.createDataFrame(none, schema), spark)
 
 
+def blank_like(frame: DataFrame) -> DataFrame:
+    """The same with the columns of a frame."""
+    return blank_frame(frame.sparkSession, {field.name: field.dataType for field in frame.schema.fields})
+
+
 def columns_needed(base: DataFrame, read: DataFrame) -> frozenset[str]:
     """The columns of `base` that `read`, a frame derived from it, needs."""
     own = {column.exprId().id(): column.name() for column in _outputs(base._jdf.queryExecution().analyzed())}

@@ -48,9 +48,8 @@ from tidegate.driver.operators.join import JoinOperator
 from tidegate.driver.operators.protocol import Operator, RunNeeds
 from tidegate.driver.operators.registry import build
 from tidegate.driver.operators.tap import Entry, PortInput, Tap
-from tidegate.driver.operators.union import UnionPort
-from tidegate.driver.operators.united import United, inputs_of
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.driver.operators.union import UnionPort, United, inputs_of
+from tidegate.errors import FlowError
 from tidegate.model.codec import to_json_values
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import TAG, TIME
@@ -320,7 +319,6 @@ class _Compiler:
                 "An operator was not compiled",
                 code="INTERNAL_OPERATOR_MISSING",
                 got=name_of(base),
-                do=REPORT_BUG,
             )
         fields = [T.StructField(name, kind) for name, kind in operator.columns.items()]
         empty = self.spark.createDataFrame([], T.StructType(fields))

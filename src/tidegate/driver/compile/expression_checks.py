@@ -15,8 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
 from tidegate.api.streams import HIDDEN
-from tidegate.errors import FlowError
-from tidegate.worker.runtime.task_errors import shortened
+from tidegate.errors import FlowError, shortened
 
 
 def check_serialisable(what: str, function: Callable[..., Any]) -> None:

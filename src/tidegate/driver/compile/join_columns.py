@@ -23,6 +23,7 @@ from tidegate.api.nodes import name_of as node_name
 from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.keys import Keys, column_named, quoted, same_names
+from tidegate.driver.java_collections import java_items
 from tidegate.errors import FlowError
 from tidegate.worker.runtime.layout import (
     CELL,
@@ -119,11 +120,8 @@ def check_times(node: Join, left: DataFrame, right: DataFrame) -> None:
 
 def _identity(frame: DataFrame, column: str) -> int | None:
     """Spark's number of a column; the same where a column was passed on unchanged."""
-    outputs = frame._jdf.queryExecution().analyzed().output()
-    for number in range(outputs.size()):
-        if outputs.apply(number).name() == column:
-            return int(outputs.apply(number).exprId().id())
-    return None
+    outputs = java_items(frame._jdf.queryExecution().analyzed().output())
+    return next((int(one.exprId().id()) for one in outputs if one.name() == column), None)
 
 
 def pruned(columns: Sequence[JoinColumn], selected: tuple[str, ...] | None) -> list[JoinColumn]:

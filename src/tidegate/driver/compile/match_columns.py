@@ -1,7 +1,7 @@
 """Columns as coordinates: which columns range queries can use, and how their values become numbers.
 
 When a query starts, Spark types become kinds of axes. In a batch, Spark columns become coordinates for the
-sifter; tasks do the same with Arrow columns (`worker/match/coordinates.py`).
+sifter; tasks do the same with Arrow columns (`worker/match/task.py`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tidegate.driver.compile.column_pruning import blank_frame
+from tidegate.driver.compile.column_pruning import blank_like
 from tidegate.driver.frames.grafts import Graft, analyzed, frame_of, holds, standing_in
 from tidegate.driver.java_collections import java_items
 from tidegate.worker.runtime.layout import TIME
@@ -43,7 +43,7 @@ def nested_columns(graft: Graft, place: str, timed: DataFrame) -> NestedColumns 
     session: Any = timed.sparkSession
     if not any(isinstance(field.dataType, T.StructType) for field in timed.schema.fields):
         return None
-    blank = blank_frame(session, {field.name: field.dataType for field in timed.schema.fields})
+    blank = blank_like(timed)
     limited = standing_in(analyzed(timed), blank.limit(_EVERY_ROW))
     whole = graft.on({place: limited})
     if holds(whole, session, *_OF_A_BATCH):
@@ -54,17 +54,14 @@ def nested_columns(graft: Graft, place: str, timed: DataFrame) -> NestedColumns 
         return None
     fields = counts.children().apply(0).children().apply(0)
     names = [str(column.name()) for column in java_items(fields.output())]
-    if fields.nodeName() != "Project" or TIME not in names or not any(map(_is_field, names)):
+    # What the optimiser calls a field of a nested column.
+    extracts = any(name.startswith("_extract_") for name in names)
+    if fields.nodeName() != "Project" or TIME not in names or not extracts:
         return None
     stream = fields.children().updated(0, standing_in(analyzed(blank), timed))
     below = Graft(frame_of(fields.withNewChildren(stream), session), {place: timed})
     above = Graft(frame_of(optimised, session), {place: frame_of(counts, session)})
     return NestedColumns(below, above)
-
-
-def _is_field(name: str) -> bool:
-    """Whether the optimiser named a column so, because it is a field of a nested one."""
-    return name.startswith("_extract_")
 
 
 def _first(plan: Any, kind: str) -> Any:

@@ -21,7 +21,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tidegate.driver.compile.column_pruning import blank_frame
+from tidegate.driver.compile.column_pruning import blank_like
 from tidegate.driver.frames.grafts import analyzed, frame_of, holds, java, scala_list, standing_in
 from tidegate.driver.java_collections import java_items
 from tidegate.driver.operators.tap import Entry
@@ -56,7 +56,7 @@ def one_scan(entries: Sequence[Entry]) -> Entry | None:
         return None
     for entry in entries:
         entry.graft.check()
-    blank = blank_frame(timed.sparkSession, {field.name: field.dataType for field in timed.schema.fields})
+    blank = blank_like(timed)
     inputs = [_input(entry, place, timed, blank) for entry in entries]
     taken = [one for one in inputs if one is not None]
     if len(taken) < len(inputs):

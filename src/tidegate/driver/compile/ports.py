@@ -24,10 +24,9 @@ from tidegate.api.nodes import Node, Source, StatelessStep
 from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile.expression_checks import spark_errors_as
 from tidegate.driver.compile.keys import quoted
-from tidegate.errors import FlowError, TidegateError
+from tidegate.errors import FlowError, TidegateError, in_one_line
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import CODE, TAG, TIME
-from tidegate.worker.runtime.task_errors import in_one_line
 
 
 class Lanes:

@@ -25,6 +25,7 @@ from tidegate.driver.compile import ports
 from tidegate.driver.frames.grafts import analyzed, at_time, bounded, frame_of, standing_in
 from tidegate.driver.frames.query_input import StreamPlans
 from tidegate.driver.sql_text import data, lot, lot_limit
+from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import TIME
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from tidegate.driver.compile.compiled import Compiled
     from tidegate.driver.compile.nested_columns import NestedColumns
     from tidegate.driver.operators.tap import Entry
-    from tidegate.model.plan import Plan
 
 Step = Callable[[DataFrame], DataFrame]
 #: The numbers of an observation: of a stream in front of its steps; of rows counted elsewhere.

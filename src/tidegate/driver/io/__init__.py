@@ -4,7 +4,6 @@ sinks.py             writes an output to a function or to any Spark format that 
 tables.py            writes an output to a table of Spark's catalogue
 staging.py           results that tasks write as Parquet, on their way to the sinks
 publishing.py        files of a batch that nobody sees until it is committed; folders.py: where they lie
-linked_output.py     an output that is made of the staged files themselves
 read_limits.py       how many rows sources give to the next batch: backpressure
 default_limits.py    the same without a goal: as much as tasks have memory for
 source_limits.py     which of the two holds, as the goal of a running query changes

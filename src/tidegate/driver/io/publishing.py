@@ -54,11 +54,9 @@ class Fence(Protocol):
     @property
     def token(self) -> str:
         """No other run has it."""
-        ...
 
     def check(self) -> None:
         """CheckpointInUse if another run has taken over."""
-        ...
 
 
 def writes_files(spark: SparkSession, output: Output) -> bool:

@@ -11,39 +11,37 @@ operators writes the output too, with whatever steps lie between.
 Staged files live until the sinks are done. They are in the folder of the segments and in no manifest, so
 recovery removes those that a crash left. Spark persists the results instead for types that Parquet does not
 store exactly, operators that several others read, residual conditions, and batch inputs.
+
+If an output needs exactly the staged rows as Parquet on the same disk, Spark need not read and write them
+again: it is *linked*, and `publishing.Publisher.link` makes hard links to the staged files its draft. That
+holds if nothing lies between the output and the operator (no residual condition, no stateless step but
+a select of columns by name, which the tasks apply), it has no options, partition columns or repair column,
+and its path is on a local disk. If the disk refuses a link, Spark writes the files.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from tidegate.api.nodes import Output
+from tidegate.api.streams import HIDDEN
+from tidegate.driver.compile.column_pruning import FIXED_WIDTH
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.keys import is_binary, quoted
-from tidegate.driver.io import linked_output
+from tidegate.driver.compile.ports import steps_of
+from tidegate.driver.io.folders import LocalFolder, folder_at
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.store import Store
 from tidegate.worker.runtime.layout import REPORT
 from tidegate.worker.runtime.stage_file import Kept
 
-_EXACT = (
-    T.BooleanType,
-    T.ByteType,
-    T.ShortType,
-    T.IntegerType,
-    T.LongType,
-    T.FloatType,
-    T.DoubleType,
-    T.DecimalType,
-    T.BinaryType,
-    T.DateType,
-    T.TimestampType,
-    T.TimestampNTZType,
-)
+#: Types that Parquet stores exactly.
+_EXACT = (*({*FIXED_WIDTH} - {T.DayTimeIntervalType}), T.BinaryType)
 
 
 @dataclass(frozen=True)
@@ -101,12 +99,12 @@ def _direct(compiled: Compiled, read: set[str], linked: frozenset[str]) -> str |
 
 def _linked(compiled: Compiled, staged: set[str]) -> tuple[dict[str, Kept | None], frozenset[str]]:
     """By staging operator, how files that stay are written; and the linked outputs."""
-    codec = linked_output.codec_of(compiled.spark)
+    codec = codec_of(compiled.spark)
     hiding = {one.name for one in compiled.operators if one.hides_columns}
-    linked = linked_output.linked_outputs(compiled, staged - hiding if codec is not None else ())
+    linked = linked_outputs(compiled, staged - hiding if codec is not None else ())
     kept_as: dict[str, Kept | None] = dict.fromkeys(sorted(staged))
     for output in compiled.outputs:
-        columns = linked_output.columns_of(compiled, output)
+        columns = columns_of(compiled, output)
         if output.name in linked and codec is not None and columns is not None:
             kept_as[compiled.feeding(output.node)] = Kept(codec, columns)
     return kept_as, linked
@@ -143,3 +141,46 @@ def read_staged(
     names = [quoted(name) for name in shown.names]
     names[shown.names.index(listed)] = f"explode({quoted(listed)}) AS {quoted(listed)}"
     return rows.selectExpr(*names)
+
+
+#: Codec names of Spark → Arrow. Outputs with other codecs are not linked.
+_CODECS = {"snappy": "snappy", "zstd": "zstd", "gzip": "gzip", "none": "none", "uncompressed": "none"}
+
+
+def codec_of(spark: SparkSession) -> str | None:
+    """The Parquet codec of the session; None if Arrow does not support it."""
+    whole = spark.conf.get("spark.sql.files.maxRecordsPerFile") in (None, "0")
+    return _CODECS.get(str(spark.conf.get("spark.sql.parquet.compression.codec")).lower()) if whole else None
+
+
+def linked_outputs(compiled: Compiled, staged: Collection[str]) -> frozenset[str]:
+    """Outputs to which the files of these operators can be linked."""
+    return frozenset(
+        output.name
+        for output in compiled.outputs
+        if compiled.feeding(output.node) in staged and _links(compiled, output)
+    )
+
+
+def columns_of(compiled: Compiled, output: Output) -> tuple[str, ...] | None:
+    """The columns of an output, if tasks can write it: they produce these, and nothing else lies between.
+
+    The files of an operator have one set of columns: all, unless it has a single output.
+    """
+    operator, steps = compiled.shown_by(output), steps_of(output.node)[1]
+    if operator is None or not operator.is_plain:
+        return None
+    made = tuple(name for name in operator.schema.names if not name.startswith(HIDDEN))
+    if not steps:
+        return made
+    chosen = steps[-1].columns if all(step.columns is not None for step in steps) else None
+    alone = sum(compiled.shown_by(one) is operator for one in compiled.outputs) == 1
+    return chosen if chosen == made or (alone and chosen and set(chosen) <= set(made)) else None
+
+
+def _links(compiled: Compiled, output: Output) -> bool:
+    if columns_of(compiled, output) is None or output.format != "parquet" or output.path is None:
+        return False
+    if output.options or output.partition_by or output.repair_column is not None:
+        return False
+    return compiled.spark._jvm is not None and isinstance(folder_at(compiled.spark, output.path), LocalFolder)

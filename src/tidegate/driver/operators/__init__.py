@@ -3,9 +3,9 @@
     protocol.py        what the compiler, a batch and the sinks ask of an operator
     registry.py        which builder makes the operator of a node
     join.py            joins
-    window.py          windows of time; count_window.py: windows of a number of rows
+    window.py          windows of time, and of a number of rows
     match.py           matches
-    union.py           unions of streams; united.py: their frames
+    union.py           unions of streams
     tap.py             where rows of a source enter
 
 A new kind (a session window, say) is a node in `api/nodes.py`, an operator here with a line in the registry,

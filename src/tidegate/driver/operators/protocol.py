@@ -23,6 +23,7 @@ from pyspark.sql import types as T
 
 from tidegate.api.nodes import Node, OperatorNode, Output, Union
 from tidegate.control.balance.balancing import Balanced
+from tidegate.driver.compile.column_pruning import StoredBefore
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.ports import Lanes
 from tidegate.driver.frames.drop_frames import Passing
@@ -40,7 +41,6 @@ from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import WorkOrder
 
 if TYPE_CHECKING:
-    from tidegate.driver.compile.column_pruning import StoredBefore
     from tidegate.driver.operators.union import UnionPort
 
 #: The schema of tasks that stage; a type, because Spark would parse text in every batch.
@@ -266,31 +266,24 @@ class Builder(Protocol):
 
     def frame(self, node: Node) -> DataFrame:
         """A frame with the columns of a node; empty for an operator."""
-        ...
 
     def time_type(self, node: Node) -> T.DataType:
         """The type of the event time of a node."""
-        ...
 
     def needs_time(self, name: str) -> bool:
         """Whether an operator behind needs the event time of its rows."""
-        ...
 
     def repairs(self, name: str) -> bool:
         """Whether skipped pairs of this operator are repaired."""
-        ...
 
     def wanted(self, name: str) -> frozenset[str] | None:
         """The columns of an operator that are read behind it; None: all, as far as is known."""
-        ...
 
     def basic_us(self, name: str) -> int | None:
         """Length of the basic windows of a join; None: a tenth of the window."""
-        ...
 
     def stored(self, name: str, side: int) -> StoredBefore | None:
         """What an earlier run on the checkpoint stores of a side of a join; None: there was none."""
-        ...
 
     def port(
         self,
@@ -301,7 +294,6 @@ class Builder(Protocol):
         lanes: Lanes,
     ) -> PortInput:
         """Add a port: rows of a node enter with a key code and as lanes, which an operator's ports share."""
-        ...
 
     def tap(
         self,
@@ -311,8 +303,6 @@ class Builder(Protocol):
         only: Collection[str] | None = None,
     ) -> Tap | None:
         """Add a tap: rows of a node enter without a key; None if another operator feeds it."""
-        ...
 
     def union(self, node: Union, name: str) -> tuple[UnionPort, list[T.StructField]]:
         """Add the entry of a union; and its visible columns."""
-        ...

@@ -6,27 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate.api.nodes import Join, Match, OperatorNode, Union, Window
-from tidegate.driver.operators.count_window import CountWindowOperator
 from tidegate.driver.operators.join import build_join
 from tidegate.driver.operators.match import build_match
 from tidegate.driver.operators.protocol import Builder, Operator
 from tidegate.driver.operators.union import build_union
-from tidegate.driver.operators.window import WindowOperator, build_window
+from tidegate.driver.operators.window import build_window
 
 #: Builds an operator from node, name and compiler.
 Build = Callable[[Any, str, Builder], Operator]
-
-
-def _build_window(node: Window, name: str, builder: Builder) -> WindowOperator:
-    kind = CountWindowOperator if node.spec.counts_rows else WindowOperator
-    return build_window(node, name, builder, kind)
 
 
 _BUILDERS: dict[type[OperatorNode], Build] = {
     Join: build_join,
     Match: build_match,
     Union: build_union,
-    Window: _build_window,
+    Window: build_window,
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from tidegate.api.nodes import Node
-from tidegate.driver.compile.column_pruning import blank_frame, columns_needed
+from tidegate.driver.compile.column_pruning import blank_like, columns_needed
 from tidegate.driver.compile.nested_columns import NestedColumns, nested_columns
 from tidegate.driver.compile.ports import Lanes, Port
 from tidegate.driver.frames.grafts import Graft, analyzed, frame_of, standing_in
@@ -44,8 +44,7 @@ class Entry:
     def reads(self) -> frozenset[str]:
         """The columns that it reads of its one stream."""
         ((place, timed),) = self.timed.items()
-        fields = {field.name: field.dataType for field in timed.schema.fields}
-        blank = blank_frame(timed.sparkSession, fields)
+        blank = blank_like(timed)
         plan = self.graft.on({place: standing_in(analyzed(timed), blank)})
         return columns_needed(blank, frame_of(plan, timed.sparkSession))
 

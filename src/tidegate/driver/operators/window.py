@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -44,14 +44,14 @@ from tidegate.window.estimate.strata import NOTHING_LEFT_OUT
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 from tidegate.worker.runtime.layout import TIME, WindowLayout
 from tidegate.worker.runtime.pipe import Pipe
-from tidegate.worker.runtime.task_runner import Task
+from tidegate.worker.window.count_task import CountWindowInstance
 from tidegate.worker.window.early_partials import EarlyPartials
 from tidegate.worker.window.task import WindowInstance
 from tidegate.worker.window.work import WindowWork
 
 
 class WindowOperator(Operator):
-    """Windows of time."""
+    """Windows of time, or of a number of rows, which wait for rows."""
 
     node: Window
 
@@ -96,7 +96,7 @@ class WindowOperator(Operator):
 
     def _lifetime(self) -> Lifetime | RowsLifetime:
         """The lifetime of partials."""
-        return Lifetime(self.layout.time_spec)
+        return RowsLifetime() if self.layout.spec.counts_rows else Lifetime(self.layout.time_spec)
 
     def balanced(self) -> Balanced:
         # The panes of a group stay together: whole partitions move, and no key is split.
@@ -155,7 +155,8 @@ class WindowOperator(Operator):
         else:
             placed = only_markers(self, work, rows)
         schema = self.schema if work.stage_root is None else REPORTS
-        return rows.run(self, placed, rows.tasks(self._tasks(), work), schema)
+        tasks = CountWindowInstance if self.layout.spec.counts_rows else WindowInstance
+        return rows.run(self, placed, rows.tasks(tasks, work), schema)
 
     def onward(self, work: Any) -> EarlyPartials | None:
         """What the tasks in front make of their rows in this batch; None: the rows themselves are needed."""
@@ -173,14 +174,8 @@ class WindowOperator(Operator):
         in_readers = self.tap is not None and dropped_in_front(self, work) is not None
         return len(drop_counts(self, work)) > in_readers
 
-    def _tasks(self) -> Callable[[WindowWork, int, str], Task]:
-        """The constructor of a task from work order, instance and attempt."""
-        return WindowInstance
 
-
-def build_window(
-    node: Window, name: str, builder: Builder, kind: type[WindowOperator] = WindowOperator
-) -> WindowOperator:
+def build_window(node: Window, name: str, builder: Builder) -> WindowOperator:
     """Check a window aggregate and decompose its aggregates into partials."""
     frame = builder.frame(node.parent)
     check_by(node, frame)
@@ -205,7 +200,7 @@ def build_window(
     # Rows of windows of rows are never aggregated before the shuffle.
     plain = not node.spec.counts_rows and plain_keys(node, frame) and taken.may_go_by_row
     early = early_aggregation(node, frame, layout, taken, plain) if tap is None else None
-    return kind(
+    return WindowOperator(
         node, layout, tap, taken, schema, plain, early, node.drops_groups and _passes(node, builder, tap)
     )
 

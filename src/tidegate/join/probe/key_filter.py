@@ -22,14 +22,12 @@ than a batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.kernel_types import BITS, CODES, kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Bits of the filter per stored row, at least; twice as many at most.
 BITS_PER_ROW = 8

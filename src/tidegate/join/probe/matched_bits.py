@@ -7,15 +7,13 @@ with the same result.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import REPORT_STATE_BUG, StateError
 from tidegate.join.kernel_types import BITS, NEW_BITS, NUMBER, POSITIONS, kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def no_bits(rows: int) -> NDArray[np.uint8]:

@@ -15,14 +15,12 @@ row of that code.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.kernel_types import CODES, inlined, kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Leap when one side is this many times as long as the other: about where the measured costs cross.
 LEAP_RATIO = 32

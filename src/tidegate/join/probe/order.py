@@ -18,15 +18,13 @@ Guarantee: exactly the order of `np.lexsort((times, codes))`, for every input.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, StateError
+from tidegate.errors import StateError
 from tidegate.join.kernel_types import CODES, NEW_CODES, NEW_TIMES, NUMBER, POSITIONS, TIMES, inlined, kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Groups up to this size are sorted by insertion: cheaper than a second round for a handful of rows.
 SMALL = 16
@@ -50,7 +48,6 @@ def sort_by_code_time(codes: NDArray[np.uint64], times: NDArray[np.int64]) -> So
             "Key codes and times of rows differ in length",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{codes.size} codes, {times.size} times",
-            do=REPORT_BUG,
         )
     codes = np.ascontiguousarray(codes, dtype=np.uint64)
     times = np.ascontiguousarray(times, dtype=np.int64)

@@ -18,16 +18,14 @@ the join condition. Rows skipped by the search are not counted. So comparisons =
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, REPORT_STATE_BUG, StateError
+from tidegate.errors import REPORT_STATE_BUG, StateError
 from tidegate.join.kernel_types import CODES, NUMBER, POSITIONS, TIMES, inlined, kernel
 from tidegate.join.probe.meet import meet
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Stored rows compared at once, without a branch; more than most keys have in one slot.
 UNROLLED = 4
@@ -111,7 +109,6 @@ def _check(
             "Key codes and time ranges of probing rows differ in length",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{codes.size} codes, {low.size} lows, {high.size} highs",
-            do=REPORT_BUG,
         )
     if not 0 <= start <= stop <= stored_codes.size == stored_times.size:
         raise StateError(

@@ -17,12 +17,8 @@ cell (the greedy order is optimal where a cell can be taken in part). Ties go to
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 
 def choose_cells(

@@ -24,18 +24,16 @@ estimate costs and what it gains.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, StateError
+from tidegate.errors import StateError
 from tidegate.join.kernel_types import NUMBER, POSITIONS, kernel
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.vectors import CACHE_LINE, LANES, LINE, add_products, set_products
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _NUMBERS = types.Array(types.float32, 1, "C", readonly=True, aligned=False)
 
@@ -61,7 +59,6 @@ def item_shares(counts: NDArray[np.int64], rows: NDArray[np.int64], ages: int) -
             "Counts of items and of rows do not fit together",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"counts of {counts.shape}, rows of {rows.shape}, {ages} ages",
-            do=REPORT_BUG,
         )
     table = np.zeros((items, slots + _lanes(ages)), np.float32)
     _fill(np.ascontiguousarray(counts, np.int64).ravel(), np.ascontiguousarray(rows, np.int64), table)
@@ -84,7 +81,6 @@ def match_values(
             "Rows, items and slots do not fit together",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{len(probing)} rows in slots of {own_slots.shape}, shares of {shares.table.shape}",
-            do=REPORT_BUG,
         )
     return values
 

@@ -29,9 +29,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.selective.content import item_shares, match_values
 from tidegate.join.selective.row_cells import choose_row_cells
@@ -39,10 +39,6 @@ from tidegate.join.sets.index_choice import ENTRY_WORDS
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.similarity import least_common
 from tidegate.join.sets.thresholds import InnerProduct, SetCondition
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 CELL_COMPARISONS = 7.0
 ROW_COMPARISONS = 50.0

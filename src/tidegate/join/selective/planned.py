@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.selective.reach import Exploring, NewRows
 from tidegate.join.selective.selection import EXPLORE, purpose, unit_hashes
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def skips_nothing(skipping: Skipping) -> bool:

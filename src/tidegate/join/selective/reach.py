@@ -33,16 +33,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.selective.selection import unit_hashes
 from tidegate.join.within import TimeCondition, Within
 from tidegate.model.times import END_US, LEFT
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Basic windows ahead of a row, or of the nearest that can match, that are counted separately; rows further
 #: ahead count as the furthest.

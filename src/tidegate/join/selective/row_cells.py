@@ -23,16 +23,14 @@ of the best time-only choice for Zipf(0.6), 1.32 times for Zipf(0.8); with slots
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, StateError
+from tidegate.errors import StateError
 from tidegate.join.kernel_types import NUMBER, POSITIONS, kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _BITS = types.Array(types.uint32, 1, "C", readonly=True, aligned=False)
 #: The sign, eight bits of exponent and five of the fraction.
@@ -54,7 +52,6 @@ def choose_row_cells(
             "Every cell needs a value, and a size of at least 0",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"values of {values.shape}, sizes of {sizes.shape}",
-            do=REPORT_BUG,
         )
     return chosen.reshape(values.shape)
 

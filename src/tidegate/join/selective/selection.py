@@ -21,13 +21,8 @@ part, one contiguous range, which a time-sorted list gives without searching the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+from numpy.typing import NDArray
 
 #: Uses of hash sampling, each with its own seed: an exploring row is no more likely to be dropped.
 KEEP, OVERFLOW, EXPLORE, PLACE, GROUP, REPAIR = 1, 2, 3, 4, 5, 6

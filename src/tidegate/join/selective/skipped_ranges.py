@@ -17,9 +17,9 @@ the ranges of rows of one basic window never move backwards in time, except for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.selective.reach import (
     Ages,
@@ -35,9 +35,6 @@ from tidegate.join.selective.reach import (
     nonempty,
 )
 from tidegate.model.times import END_US
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def unprobed_ranges(

@@ -19,15 +19,13 @@ keeps its value.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, StateError
+from tidegate.errors import StateError
 from tidegate.model.json_values import Json
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class TimeCorrelation:
@@ -59,7 +57,6 @@ class TimeCorrelation:
                 "Match counts do not fit the basic windows of the join",
                 code="INTERNAL_ARRAYS_INCONSISTENT",
                 got=f"{matches.size} matches and {comparisons.size} comparisons, {self.values.size} ages",
-                do=REPORT_BUG,
             )
         self._matches += matches
         self._comparisons += comparisons

@@ -18,18 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.kernel_types import NEW_TIMES, NUMBER, POSITIONS, WORDS, inlined, kernel, population_count
 from tidegate.join.sets.item_sets import ItemSets, bitsets
 from tidegate.join.sets.pair_finders import Chunk, checked_ranges, in_chunks, range_lengths
 from tidegate.join.sets.similarity import least_common
 from tidegate.join.sets.thresholds import Jaccard, Overlap
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Stored rows compared before pairs are written; their words and flags stay in the L1 cache.
 _BLOCK = 1024
@@ -75,12 +73,6 @@ class PreparedBitsets:
             return found
 
         return in_chunks(step, len(probing), int(range_lengths(starts, ends).sum()), at_most)
-
-    def cost(
-        self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        starts, ends = checked_ranges(probing, self.stored, starts, ends)
-        return range_lengths(starts, ends)
 
 
 @inlined

@@ -15,6 +15,7 @@ without a common item are never touched, which is nearly all of them when there 
 Guarantee: as in `pair_finders.py`. Where we differ: the paper keeps balanced trees or linked lists that
 grow and shrink row by row. Stored runs here never change and expire as a whole, so a list is a part of one
 array, built by counting. The paper's identifier is the address of a row; ours is a scrambled place.
+
 Cost: list entries read, plus one for every list looked up.
 """
 
@@ -22,11 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.join.kernel_types import NUMBER, PLACES, POSITIONS, inlined, kernel
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.list_counts import count_step
@@ -34,9 +36,6 @@ from tidegate.join.sets.list_sums import sum_step
 from tidegate.join.sets.pair_finders import Chunk, checked_ranges, in_chunks, range_lengths
 from tidegate.join.sets.similarity import weights_of
 from tidegate.join.sets.thresholds import InnerProduct, SetCondition
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ORDERS = ("time", "identifier")
 
@@ -54,7 +53,6 @@ class InvertedLists:
                 "Unknown order of inverted lists",
                 code="INTERNAL_TUNING_INVALID",
                 got=self.order,
-                do=REPORT_BUG,
             )
 
     def prepare(self, stored: ItemSets) -> PreparedLists:
@@ -87,7 +85,7 @@ class PreparedLists:
         self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64], at_most: int
     ) -> Iterator[Chunk]:
         starts, ends = checked_ranges(probing, self.stored, starts, ends, at_most)
-        parts = self._parts(probing, starts, ends)
+        parts = self.parts(probing, starts, ends)
         lists = self.entries, *parts
         if isinstance(self.condition, InnerProduct):
             step = sum_step(self.condition, probing, self.stored, lists, self.weights, starts, ends)
@@ -95,16 +93,8 @@ class PreparedLists:
             step = count_step(self.condition, probing, self.stored, lists, starts, ends)
         return in_chunks(step, len(probing), int(range_lengths(starts, ends).sum()), at_most)
 
-    def cost(
-        self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        starts, ends = checked_ranges(probing, self.stored, starts, ends)
-        begins, stops = self._parts(probing, starts, ends)
-        looked_up = np.repeat(starts < ends, np.diff(probing.bounds))
-        running = np.concatenate((np.zeros(1, np.int64), np.cumsum(stops - begins + looked_up)))
-        return np.diff(running[probing.bounds])
-
-    def _parts(self, probing: ItemSets, starts: Any, ends: Any) -> tuple[Any, Any]:
+    def parts(self, probing: ItemSets, starts: Any, ends: Any) -> tuple[Any, Any]:
+        """Per probing item, begin and end of the entries that are read of its list."""
         lists = self.bounds, self.entries, self.by_time
         begins, stops = _cut(probing.bounds, probing.items, starts, ends, *lists)
         return begins, stops

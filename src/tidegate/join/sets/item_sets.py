@@ -16,16 +16,13 @@ a row one is kept, and their weights are added in the order of arrival.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError, StateError
+from tidegate.errors import FlowError, StateError
 from tidegate.join.kernel_types import NUMBER, POSITIONS, WEIGHTS, inlined, kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 #: Rows of up to this many items are sorted by insertion: no memory, and fast on nearly sorted input.
 _SHORT = 32
@@ -53,14 +50,12 @@ class ItemSets:
                 "The items of a row are not ascending, or lie outside the universe",
                 code="INTERNAL_POSITION_OUT_OF_BOUNDS",
                 got=f"universe of {self.universe}",
-                do=REPORT_BUG,
             )
         if sizes.size != len(self) or (sizes < np.diff(self.bounds)).any():
             raise StateError(
                 "The sizes of sets do not fit their items",
                 code="INTERNAL_ARRAYS_INCONSISTENT",
                 got=f"{sizes.size} sizes of {len(self)} rows",
-                do=REPORT_BUG,
             )
 
     def __len__(self) -> int:
@@ -127,14 +122,12 @@ def _shape(
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{bounds.size} bounds, {items.size} items"
             + ("" if weights is None else f", {weights.size} weights"),
-            do=REPORT_BUG,
         )
     if universe < 0:
         raise StateError(
             "The universe of items must not be negative",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=universe,
-            do=REPORT_BUG,
         )
     return bounds, items, weights
 
@@ -202,7 +195,6 @@ def bitsets(bounds: NDArray[np.int64], items: NDArray[np.int64], universe: int) 
             "An item code lies outside the universe",
             code="INTERNAL_POSITION_OUT_OF_BOUNDS",
             got=f"{items.min()} … {items.max()}, of 0 … {universe - 1}",
-            do=REPORT_BUG,
         )
     words = np.zeros((max(1, -(-universe // 64)), bounds.size - 1), np.uint64)
     row = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))

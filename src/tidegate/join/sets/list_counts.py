@@ -16,9 +16,10 @@ Guarantee: as in `pair_finders.py`; Jaccard is decided by integers (`similarity.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.kernel_types import (
     NEW_BITS,
@@ -35,11 +36,8 @@ from tidegate.join.sets.pair_finders import Step
 from tidegate.join.sets.similarity import fewest_common, least_common
 from tidegate.join.sets.thresholds import Jaccard, Overlap
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 #: Entries of lists, and per probing item the part of them to read.
-Lists = tuple["NDArray[np.int32]", "NDArray[np.int64]", "NDArray[np.int64]"]
+Lists = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
 
 
 def count_step(

@@ -9,9 +9,10 @@ threshold is above zero, so a place whose sum has been taken and reset to zero c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.kernel_types import (
     NEW_PLACES,
@@ -30,9 +31,6 @@ from tidegate.join.sets.list_counts import Lists
 from tidegate.join.sets.pair_finders import Step
 from tidegate.join.sets.similarity import weights_of
 from tidegate.join.sets.thresholds import InnerProduct
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def sum_step(

@@ -14,20 +14,18 @@ that matches everything does not exhaust memory. A range that ends before it sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError, StateError
+from tidegate.errors import FlowError, StateError
 from tidegate.join.sets.item_sets import ItemSets
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 #: Probing rows and stored places of some pairs.
-Chunk = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
+Chunk = tuple[NDArray[np.int64], NDArray[np.int64]]
 #: Fill two arrays from (row, place) on; return the number of pairs and where to continue.
-Step = Callable[[int, int, "NDArray[np.int64]", "NDArray[np.int64]"], tuple[int, int, int]]
+Step = Callable[[int, int, NDArray[np.int64], NDArray[np.int64]], tuple[int, int, int]]
 
 
 class PreparedSets(Protocol):
@@ -40,11 +38,6 @@ class PreparedSets(Protocol):
         self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64], at_most: int
     ) -> Iterator[Chunk]:
         """The matching pairs, in chunks of at most this many."""
-
-    def cost(
-        self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Counted work per probing row: comparisons, or list entries read and lists looked up."""
 
 
 class PairFinder(Protocol):
@@ -79,7 +72,6 @@ def checked_ranges(
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{len(probing)} rows, {starts.shape} starts and {ends.shape} ends; items out of "
             f"{probing.universe} probing and {stored.universe} stored",
-            do=REPORT_BUG,
         )
     alive = starts < ends
     if (alive & ((starts < 0) | (ends > len(stored)))).any():
@@ -87,14 +79,12 @@ def checked_ranges(
             "A range lies outside the stored rows",
             code="INTERNAL_POSITION_OUT_OF_BOUNDS",
             got=f"{starts[alive].min()} … {ends[alive].max()} of {len(stored)} rows",
-            do=REPORT_BUG,
         )
     if at_most < 1:
         raise FlowError(
             "A chunk of pairs must hold at least one",
             code="INTERNAL_TUNING_INVALID",
             got=at_most,
-            do=REPORT_BUG,
         )
     return starts, ends
 

@@ -15,16 +15,12 @@ negative weights are allowed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, StateError
+from tidegate.errors import StateError
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.thresholds import Jaccard, Overlap
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def least_common(condition: Overlap | Jaccard, largest: int) -> NDArray[np.int64]:
@@ -68,6 +64,5 @@ def weights_of(sets: ItemSets) -> NDArray[np.float64]:
             "An inner product needs a weight for every item",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got="sets without weights",
-            do=REPORT_BUG,
         )
     return sets.weights

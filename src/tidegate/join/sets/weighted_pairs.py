@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.kernel_types import (
     NEW_BITS,
@@ -33,9 +34,6 @@ from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.pair_finders import Chunk, checked_ranges, in_chunks, range_lengths
 from tidegate.join.sets.similarity import weights_of
 from tidegate.join.sets.thresholds import InnerProduct
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -74,12 +72,6 @@ class PreparedWeights:
             return found
 
         return in_chunks(step, len(probing), int(range_lengths(starts, ends).sum()), at_most)
-
-    def cost(
-        self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        starts, ends = checked_ranges(probing, self.stored, starts, ends)
-        return range_lengths(starts, ends)
 
 
 @kernel(

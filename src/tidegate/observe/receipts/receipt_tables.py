@@ -17,8 +17,8 @@ from typing import Any, get_args
 from tidegate.control.receipts.receipts import OUTPUT
 from tidegate.control.receipts.roll_up import combined
 from tidegate.errors import FlowError
-from tidegate.model.json_values import Json, Metrics
-from tidegate.model.receipts import Receipt, ReceiptPeriod, ReceiptRange, began, hour_of, kept_lines
+from tidegate.model.json_values import Metrics
+from tidegate.model.receipts import Receipt, ReceiptPeriod, ReceiptRange, began, hour_of
 from tidegate.quantities import duration_us, is_whole
 
 #: The receipt of a batch, as `control/receipts/receipts.receipt_of` makes it, or of several, added up.
@@ -79,16 +79,6 @@ _SECONDS = ("p50_seconds", "p95_seconds", "max_seconds", "overdue_ratio")
 _ROW_COUNTS = tuple(f"rows_{of}" for of in ("offered", "processed", "shed", "late", "rejected", "filtered"))
 _SUMMED = (*_ROW_COUNTS, "rows_evicted", "rows_unexplained")
 _NAMES = {one.name for one in fields(Receipt)}
-
-
-def receipts_by(
-    lines: Sequence[Json],
-    by: str = "batch",
-    since: int | str | datetime | None = None,
-    last: int | str | timedelta | None = None,
-) -> list[Receipt]:
-    """The receipts of a period each; `since` and `last` select batches, as in `StreamingQuery.receipts`."""
-    return receipts_of(kept_lines(lines)(range_of(by, since, last)), by)
 
 
 def range_of(

@@ -8,12 +8,10 @@ deviation that a mean has. The memory is one number per instance and the number 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 from tidegate.model.json_values import Snapshot
 

@@ -4,9 +4,8 @@ Each instance of each batch gives one equation: seconds = prices · counts (`wor
 the least squares solution over all of them, where the weight of a batch is multiplied by `FORGETTING` with
 every batch that follows.
 
-- Measurement errors are proportional to the measured time. So an equation is weighted by its seconds
-  (`_doubt`): the one overloaded instance of a batch counts no more than any other. Otherwise the error of one
-  measurement, just when a hot key appears, would set all prices.
+- Measurement errors are proportional to the measured time, so an equation is weighted by its seconds
+  (`_doubt`): the one overloaded instance of a batch counts no more than any other.
 - A busy machine slows whole batches. Only ratios of prices matter, so earlier batches are rescaled to the
   pace of the last one.
 - A measurement more than `CLIP` times off its prediction, relative to the others of its batch, counts as
@@ -22,16 +21,14 @@ measurements they are the counted prices.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.least_squares import held_costs
 from tidegate.model.json_values import Snapshot
 from tidegate.route.auto.work_costs import COUNTED, FIXED
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FORGETTING = 0.9
 CLIP = 2.0

@@ -8,17 +8,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.auto.packing import PackingItems, repack
 from tidegate.route.auto.plan import BalancePlan
 from tidegate.route.auto.splitting import best_grid, grid_needed
 from tidegate.route.auto.work_costs import SplitGrid
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: A key changes its grid only if its pieces get lighter by at least this part, because loads fluctuate.
 _GAIN_LEAST = 0.1

@@ -8,18 +8,14 @@ plans can be compared. The instances of a key form a grid (`model/routing.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.splitting import best_grid
-from tidegate.route.auto.work_costs import UnitCosts, own_keys, price, serves_both
+from tidegate.route.auto.work_costs import SplitGrid, UnitCosts, own_keys, price, serves_both
 from tidegate.route.load import Load
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-from tidegate.route.auto.work_costs import SplitGrid
 
 
 @dataclass

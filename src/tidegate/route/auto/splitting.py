@@ -11,14 +11,11 @@ of a piece and the mean load that repetition adds.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.auto.work_costs import SplitGrid, UnitCosts
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def grid_needed(

@@ -26,16 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.assignment import Assignment
 from tidegate.route.load import Load, LoadWork
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 #: Batches to look ahead. More helps little: pairs outweigh all else by then. If windows fill earlier, pairs
 #: get slightly too much weight.

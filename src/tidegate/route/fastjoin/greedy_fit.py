@@ -12,10 +12,9 @@ Keys are taken by benefit per row that must move, best first, as long as they fi
 Ties go by the order of the keys, so that the choice is deterministic. Keys without any benefit stay.
 
 What the paper leaves open: keys with no stored row, for which F / |R| is a division by zero. They come
-last, the largest benefit first, and fill the rest of the gap. Moving them is free, but only the probes of
-one batch are known of them. A key that has no stored row within the window is a rare one, and its probes do
-not come again. Put first (a limit of F / |R|), such keys would fill the gap on paper, and the load of the
-next batch would stay where it was. With a long history, as in the paper, hardly any key is without a row.
+last, the largest benefit first, and fill the rest of the gap. A key without a stored row in the window is a
+rare one, whose probes do not come again: put first (a limit of F / |R|), such keys would fill the gap on
+paper only.
 
 Guarantee: ΣF < L_i − L_j, so the receiver never ends up heavier than the giver. Time: one sort and one pass.
 """
@@ -23,16 +22,13 @@ Guarantee: ΣF < L_i − L_j, so the receiver never ends up heavier than the giv
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.route.fastjoin.imbalance import InstanceWork
 from tidegate.route.load import LoadWork
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

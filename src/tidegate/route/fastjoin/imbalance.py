@@ -16,15 +16,12 @@ its rows and receives all its probes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.assignment import Assignment
 from tidegate.route.load import Load, LoadWork
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Place of a key that lies on several instances.
 SPLIT = -1

@@ -11,17 +11,13 @@ instances that stay.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import check_instances, partition_of
 from tidegate.route.load import Load, LoadWork
 from tidegate.route.resizing import resettled
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def resized(load: Load, current: Assignment, instances: int) -> Assignment:

@@ -19,16 +19,13 @@ Guarantee: ΣF of the chosen keys is at most the gap; the same generator gives t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 from tidegate.route.fastjoin.greedy_fit import Candidates
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FACTOR, BENEFIT = "factor", "benefit"
 

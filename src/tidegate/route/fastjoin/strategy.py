@@ -17,16 +17,16 @@ keys that the load lists can move.
 
 Known limits, which are the paper's: a key is never split. While one key is most of the heaviest load, that
 instance is the giver in every batch and gives only rare keys that newly hash to it. The others are never
-relieved and stay as unequal as Θ allows. Skipping the heaviest instance was tried: it evens out the others,
-but delays the relief of the heaviest, which determines the throughput.
+relieved and stay as unequal as Θ allows. (Skipping the heaviest instance would delay its relief, and it
+determines the throughput.)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
@@ -38,9 +38,6 @@ from tidegate.route.fastjoin.sub_windows import SubWindows
 from tidegate.route.hash_routing import first_table
 from tidegate.route.load import Load
 from tidegate.route.strategy import Memory
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: GreedyFit; SAFit as printed; and SAFit annealing on the sum of benefits.
 GREEDY, ANNEALING, ANNEALING_SUM = "greedy", "annealing", "annealing-sum"

@@ -14,12 +14,8 @@ its load is divided by its weight, and the mean is the load per weight if all we
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 
 def fair_load(loads: NDArray[np.float64], weights: NDArray[np.float64]) -> float:

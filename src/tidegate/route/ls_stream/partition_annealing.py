@@ -34,14 +34,11 @@ card(SP) neighbours.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Rates below this count as zero: the rounding error after subtracting all of a rate.
 NO_RATE = 1e-6

@@ -27,14 +27,10 @@ Guarantee: the average lies between the second smallest and the second largest s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.load import LoadWork
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def trimmed_rates(samples: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -21,16 +21,13 @@ instance would be the busier one. This is the paper's rule; more partitions per 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.route.ls_stream.deviation import fair_load
 from tidegate.route.ls_stream.partition_annealing import Ends, PartitionAnnealing, choose_partitions
 from tidegate.route.ls_stream.partition_load import per_instance
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Assumed utilisation of the straggler. Queueing theory needs a capacity; the choice between sets only needs
 #: that the straggler's queue is long and its mean finite.

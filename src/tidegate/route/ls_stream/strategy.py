@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import REPORT_STATE_BUG, FlowError
 from tidegate.route.assignment import Assignment
@@ -37,9 +37,6 @@ from tidegate.route.ls_stream.partition_load import partition_loads, per_instanc
 from tidegate.route.ls_stream.relief import Partitions, relieved
 from tidegate.route.resizing import resettled
 from tidegate.route.strategy import Memory
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

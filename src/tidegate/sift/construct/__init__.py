@@ -2,7 +2,6 @@
 
 consolidation.py    region QoS: the value of each region's rows to all queries
 covering.py         the regions that a box intersects, and the share of their volume that it covers
-held_rows.py        the sample rows inside a box
 shrinkage.py        region frequencies corrected for sampling error
 configuration.py    the best drop threshold of each region
 """

@@ -31,14 +31,10 @@ other such regions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from tidegate.errors import FlowError
 
 #: Frequencies up to this count as zero: the value of a row would overflow a float.
 NO_ROWS = 1e-300
@@ -114,5 +110,4 @@ def _check(frequencies: NDArray[np.float64], z: float, fairness: float) -> None:
             "The frequencies of regions must be zero or more and sum to 1",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"frequencies from {frequencies.min()} that sum to {total}",
-            do=REPORT_BUG,
         )

@@ -28,26 +28,23 @@ Where else the paper is open, or we differ:
   is dropped, as in the paper's experiments: all of its weight is in B. It still makes regions non-empty,
   which costs nothing: such a region has no rows, so any fair threshold will do.
 - Where regions are cut at infinity (`partition/null_patterns.py`), the axis gets one more cell, as wide as
-  the domain, which all boxes cover that accept a null. NaN counts as null."""
+  the domain, which all boxes cover that accept a null. NaN counts as null.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds, Tree, clip, covered, meet
-from tidegate.sift.construct.held_rows import by_first_axis, held
 from tidegate.sift.placing import region_of
-from tidegate.sift.queries.axes import NULL
+from tidegate.sift.queries.axes import NULL, places
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Tolerance of the sum of weights.
 ROUNDING = 1e-9
@@ -130,14 +127,12 @@ def _check(boxes: Boxes, weights: NDArray[np.float64], alphas: NDArray[np.float6
             "Weights, sensitivities and queries differ in number",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{boxes.queries} queries, {len(weights)} weights, {len(alphas)} sensitivities",
-            do=REPORT_BUG,
         )
     if boxes.queries and not ((weights >= 0).all() and abs(weights.sum() - 1) <= ROUNDING):
         raise FlowError(
             "The weights of queries must be zero or more and sum to 1",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"weights from {weights.min()} that sum to {weights.sum()}",
-            do=REPORT_BUG,
         )
     wrong = ~((alphas >= 0) & (alphas < np.inf))
     if wrong.any():
@@ -218,3 +213,36 @@ def _visit(region: int, known: NDArray[np.bool_], been: NDArray[np.int32], place
     known[region] = True
     been[places] = region
     return places + 1
+
+
+def by_first_axis(rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The order of rows, coordinates (rows, axes), by their first axis, and their places (axes, rows).
+
+    NaN stands for null, which no comparison accepts.
+    """
+    order = np.argsort(rows[:, 0])
+    return order, np.ascontiguousarray(places(rows[order], np.isnan(rows[order])).T)
+
+
+@compiled
+def held(
+    at: NDArray[np.int64],
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+    box: int,
+    found: NDArray[np.int64],
+) -> int:
+    """Write the rows inside the box to `found` and return their number; `at` is sorted by its first axis.
+
+    For the few rows of a sample. A stream uses the query index, which finds the boxes that contain a row.
+    """
+    begin, end = np.searchsorted(at[0], low[box, 0]), np.searchsorted(at[0], high[box, 0])
+    count = 0
+    for row in range(begin, end):
+        inside = True
+        for k in range(1, len(at)):
+            inside &= low[box, k] <= at[k, row] < high[box, k]
+        if inside:
+            found[count] = row
+            count += 1
+    return count

@@ -12,19 +12,15 @@ over boxes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 #: Lower and upper coordinates.
-Bounds = tuple["NDArray[np.float64]", "NDArray[np.float64]"]
+Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
 #: Axis, cut and children of every inner node.
-Tree = tuple["NDArray[np.int32]", "NDArray[np.float64]", "NDArray[np.int32]"]
+Tree = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int32]]
 
 #: A box thinner than this share of the domain is a point on that axis and counts as this thick: far above the
 #: distance of neighbouring floats, and still representable when 25 axes are multiplied.

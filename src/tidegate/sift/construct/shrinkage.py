@@ -14,11 +14,9 @@ The sum is Pearson's X², about regions − 1 by chance alone. The result is the
 Dirichlet-multinomial model, its dispersion estimated from the counts (empirical Bayes), up to terms of the
 order of 1 / rows: a choice by a posterior mean is not overestimated.
 
-Regions that were *fitted* (`auto`) differ by more than that without any difference in the data. Each cut
-was placed where the same sample shows the largest difference, and so the sample decides its place as well
-as the share of rows on its sides. The excess depends on the number of places to choose from. Such a cut
-counts as one and a half: where data and queries coincide, the mean of what passes is then within 0.007 of z
-for any global skew. Counted as one, up to 0.012 more than z would pass; as two, 0.010 less.
+Regions that were *fitted* (`auto`) differ by more than that without any difference in the data, because each
+cut was placed where the same sample shows the largest difference. Such a cut counts as one and a half: where
+data and queries coincide, the mean of what passes is then within 0.007 of z for any global skew.
 
 Guarantee: the sum of frequencies is unchanged; regions without value keep theirs; the more rows there are,
 the smaller the change.
@@ -26,12 +24,8 @@ the smaller the change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 #: Degrees of freedom of a cut that was placed by the sample.
 FITTED = 1.5

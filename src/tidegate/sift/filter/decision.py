@@ -30,13 +30,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.filter.lookup import Lookup
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidegate.sift.filter.sifter import Sifter
 
 #: The decision about a row: kept rows are above DROP, rows to mark are SAMPLE.

@@ -29,18 +29,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, prod
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.placing import region_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tidegate.sift.regions import Regions
-
+from tidegate.sift.regions import Regions
 
 #: More cells than this would not fit into a core's cache, nor into a Spark plan.
 CELLS_MAX = 2**20

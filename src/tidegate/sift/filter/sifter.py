@@ -24,9 +24,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.model.json_values import Json
@@ -34,9 +35,6 @@ from tidegate.sift.filter.sifter_checks import check_sifter, foreign
 from tidegate.sift.filter.sifter_wire import MAGIC, Wire, pack, unpack
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Raised when an older version of this library could misread the JSON form.
 FORMAT = 2

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidegate.sift.queries.axes import Axis
     from tidegate.sift.regions import Regions
 

@@ -13,12 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidegate.sift.index.box_tree import BoxTree
 
 #: Rows of a cell that are compared together: their places fit into the L1 cache.

@@ -21,13 +21,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.queries.axes import END, FIRST
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Places: TypeAlias = NDArray[np.int64]
     Numbers: TypeAlias = NDArray[np.int32]
     Nodes: TypeAlias = tuple[Numbers, Places, Numbers, Places, Numbers, NDArray[np.bool_], Numbers]

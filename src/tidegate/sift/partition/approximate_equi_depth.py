@@ -11,18 +11,14 @@ says twice; an odd number of rows has no half: 6 rows in 3 regions are 3, 1 and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.partition.cut_tree import between, check, inside, whole_axes
 from tidegate.sift.partition.flexible import Division, FlexiblePart, flexible
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def approximate_equi_depth(

@@ -11,18 +11,14 @@ cannot always be halved.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.partition.cut_tree import check, whole_axes
 from tidegate.sift.partition.flexible import Division, FlexiblePart, flexible
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def approximate_grid(

@@ -15,16 +15,13 @@ All partitioners follow the same rules about where space may be cut:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def check(domain: Domain, sample: NDArray[np.float64], boxes: Boxes, regions: int) -> None:
@@ -42,7 +39,6 @@ def check(domain: Domain, sample: NDArray[np.float64], boxes: Boxes, regions: in
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{len(domain.low)} axes of the domain, a sample of shape {sample.shape} and "
             f"{len(boxes.axes)} axes of the queries",
-            do=REPORT_BUG,
         )
 
 

@@ -12,17 +12,13 @@ regions than uⁿ where there are fewer distinct values, and a single one withou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.sift.partition.cut_tree import CutTree, between, check, gaps, inside, nearest, whole_axes
 from tidegate.sift.partition.uniform_grid import per_axis
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def data_equi_depth(

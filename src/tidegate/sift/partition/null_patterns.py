@@ -9,15 +9,12 @@ there."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.sift.partition.cut_tree import CutTree
 from tidegate.sift.regions import Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def null_patterns(sample: NDArray[np.float64], most: int) -> NDArray[np.bool_]:

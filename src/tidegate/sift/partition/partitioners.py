@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.sift.partition.approximate_equi_depth import approximate_equi_depth
@@ -22,9 +23,6 @@ from tidegate.sift.partition.qd_part import qd_part
 from tidegate.sift.partition.uniform_grid import uniform_grid
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class Partitioner(Protocol):

@@ -23,19 +23,15 @@ long as positions differ. Time: one sort per axis, then two scans per axis for e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 from tidegate.sift.partition.cut_tree import between, check, inside, whole_axes
 from tidegate.sift.partition.flexible import Division, FlexiblePart, flexible
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def qd_part(
@@ -48,7 +44,6 @@ def qd_part(
             "Every sample row needs one hit count",
             code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{len(sample)} rows and {len(hits)} hit counts",
-            do=REPORT_BUG,
         )
     whole = whole_axes(boxes)
     finite = np.isfinite(sample).all(axis=1)

@@ -10,16 +10,12 @@ fewer than u cells has fewer ranges.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.sift.partition.cut_tree import CutTree, check, whole_axes
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def uniform_grid(

@@ -15,15 +15,12 @@ with NaN and null.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.model.json_values import Json
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 KINDS = ("number", "integer", "category")
 

@@ -10,18 +10,16 @@ decimal for an integer, a contradiction) are left to `truth.py`, and so are all 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.sift.queries.axes import END, FIRST, NULL, places
 from tidegate.sift.queries.predicates import And, Compare, Predicate, Slot
 from tidegate.sift.queries.ranges import WHOLE_MAX
 from tidegate.sift.queries.space import AxisCells, Space
 from tidegate.sift.queries.templates import TemplateGroup
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class Single(NamedTuple):

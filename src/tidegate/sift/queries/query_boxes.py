@@ -14,9 +14,9 @@ predicate as true.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.api.range_queries import RangeQuery, refused
 from tidegate.errors import FlowError
@@ -29,10 +29,7 @@ from tidegate.sift.queries.space import Space, SpaceMaker
 from tidegate.sift.queries.templates import TemplateGroup, grouped
 from tidegate.sift.queries.truth import true_boxes
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-Arrays = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.int32]"]
+Arrays = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 
 def boxes_of(queries: Sequence[RangeQuery], schema: Mapping[str, str]) -> Boxes:

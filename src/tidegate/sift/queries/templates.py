@@ -67,7 +67,8 @@ def grouped(queries: Iterable[RangeQuery]) -> list[TemplateGroup]:
             group = alone.get(query.where) or alone.setdefault(query.where, TemplateGroup(_parsed(query)))
         group.members.append(i)
         group.literals.append(literals)
-    return sorted([group for group in groups.values() if group] + list(alone.values()), key=_first)
+    found = [*(group for group in groups.values() if group), *alone.values()]
+    return sorted(found, key=lambda group: group.members[0])
 
 
 def filled(literal: Literal, texts: list[str]) -> Literal:
@@ -78,10 +79,6 @@ def filled(literal: Literal, texts: list[str]) -> Literal:
     if text[0] == "'":
         return text[1:-1]
     return number("-" + text if literal.negative else text)
-
-
-def _first(group: TemplateGroup) -> int:
-    return group.members[0]
 
 
 def _parsed(query: RangeQuery) -> Predicate:

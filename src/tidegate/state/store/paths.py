@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from tidegate.errors import REPORT_BUG, REPORT_STATE_BUG, StateError
+from tidegate.errors import REPORT_STATE_BUG, StateError
 
 #: A list of paths. Spelled here because stores have a method `list`, which hides the type inside the class.
 Names = list[str]
@@ -32,7 +32,6 @@ def checked(path: str) -> str:
             code="INTERNAL_PATH_INVALID",
             got=repr(path),
             why="It could name a file outside the checkpoint",
-            do=REPORT_BUG,
         )
     return path
 

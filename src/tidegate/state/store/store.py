@@ -40,44 +40,35 @@ class Store(Protocol):
     @property
     def url(self) -> str:
         """Enough to open the same store in another process: `open_store(store.url)`."""
-        ...
 
     def write(self, path: str, buffers: Sequence[Bytes]) -> int:
         """Write a new file out of consecutive buffers; the number of bytes written."""
-        ...
 
     def write_atomic(self, path: str, data: bytes) -> None:
         """Write a file that appears complete or not at all, replacing one of the same name."""
-        ...
 
     def write_new(self, path: str, data: bytes) -> bool:
         """The same, unless a file of this name is there: then nothing is written, and False returned."""
-        ...
 
     def read(self, path: str) -> bytes:
         """All bytes of a file."""
-        ...
 
     def map(self, path: str) -> pa.Buffer:
         """All bytes of a file without reading them: pages come in when they are touched."""
-        ...
 
     def exists(self, path: str) -> bool: ...
 
     def size(self, path: str) -> int:
         """Length of a file in bytes."""
-        ...
 
     def list(self, prefix: str = "", *, temporary: bool = False) -> Names:
         """Files below a folder, at any depth, sorted, relative to the root.
 
         `temporary`: the leftovers of atomic writes that a crash cut short, instead of the finished files.
         """
-        ...
 
     def delete(self, path: str) -> None:
         """Remove a file; one that is not there is fine."""
-        ...
 
 
 def open_store(url: str) -> Store:

@@ -7,18 +7,15 @@ both the first one is taken. Stretches slide as in `sliding.py`, with positions 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.kernel_types import FLAGS, INTEGERS, inlined, kernel
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tidegate.window.aggregate.closing import Stretches
-
-    Integers: TypeAlias = NDArray[np.int64]
+Integers: TypeAlias = NDArray[np.int64]
 
 
 def first_rows(

@@ -24,16 +24,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.window.kernel_types import INTEGERS, NEW_INTEGERS, NUMBER, inlined, kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidegate.window.aggregate.merge_runs import Merged
     from tidegate.window.panes import Panes
 
-    Integers: TypeAlias = NDArray[np.int64]
+Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

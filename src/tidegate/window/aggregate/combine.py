@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from tidegate.window.aggregate.closing import Stretches
 
 
-def combine(
-    merge: Merge, columns: Sequence[Column], stretches: Stretches, *, ansi: bool = True
-) -> tuple[Column, ...]:
+def combine(merge: Merge, columns: Sequence[Column], stretches: Stretches) -> tuple[Column, ...]:
     """The partial columns of a part, merged over each stretch; rows are in merged order.
 
     FIRST and LAST take a key and a tie, both order-preserving int64, and give the chosen row, null where
@@ -53,7 +51,7 @@ def combine(
                 do="Merge lists by `lists.py`, all else by `fold.py`",
             )
         case _:
-            return tuple(_alone(merge, column, stretches, ansi) for column in columns)
+            return tuple(_alone(merge, column, stretches) for column in columns)
 
 
 def _check(columns: Sequence[Column], stretches: Stretches) -> None:
@@ -68,13 +66,13 @@ def _check(columns: Sequence[Column], stretches: Stretches) -> None:
         )
 
 
-def _alone(merge: Merge, column: Column, stretches: Stretches, ansi: bool) -> Column:
+def _alone(merge: Merge, column: Column, stretches: Stretches) -> Column:
     """One column, merged on its own."""
     if column.decimal and merge is not Merge.SUM:
         return _extreme_decimals(merge, column, stretches)
     kind = column.values.dtype
     if kind == np.bool_:
-        numbers = _alone(merge, Column(column.values.astype(np.int64), column.valid), stretches, ansi)
+        numbers = _alone(merge, Column(column.values.astype(np.int64), column.valid), stretches)
         # For a stretch of nulls only, the number is neither 0 nor 1.
         return Column(numbers.values > 0, numbers.valid)
     valid = None if column.valid is None else any_valid(column.valid, stretches)
@@ -83,7 +81,7 @@ def _alone(merge: Merge, column: Column, stretches: Stretches, ansi: bool) -> Co
     if kind == np.float64:
         return Column(slide_reals(merge, column.values, stretches, column.valid), valid)
     if merge is Merge.SUM:
-        return Column(integer_sums(column.filled(0), stretches, ansi=ansi), valid)
+        return Column(integer_sums(column.filled(0), stretches), valid)
     return Column(slide_integers(merge, column.values, stretches, column.valid), valid)
 
 

@@ -10,20 +10,17 @@ average of more than 38 digits fails the batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import BatchFailed
 from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.sums import decimal_words, unscaled
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Reals: TypeAlias = NDArray[np.float64]
-    Flags: TypeAlias = NDArray[np.bool_]
-
+Reals: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = NDArray[np.bool_]
 #: Spark's average of decimal(p, s) has s + 4 digits after the point, as long as that is at most 38.
 AVERAGE_DIGITS = 4
 

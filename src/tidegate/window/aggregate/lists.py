@@ -16,18 +16,15 @@ Cost: the items of the output, which is unavoidable, plus one sort of the input.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.kernel_types import INTEGERS, NUMBER, kernel
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tidegate.window.aggregate.closing import Stretches
-
-    Integers: TypeAlias = NDArray[np.int64]
+Integers: TypeAlias = NDArray[np.int64]
 
 
 class Lists(NamedTuple):

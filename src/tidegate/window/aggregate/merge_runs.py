@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import StateError
 from tidegate.window.kernel_types import (
@@ -35,12 +36,8 @@ from tidegate.window.kernel_types import (
     kernel,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Words: TypeAlias = NDArray[np.uint64]
-    Integers: TypeAlias = NDArray[np.int64]
-
+Words: TypeAlias = NDArray[np.uint64]
+Integers: TypeAlias = NDArray[np.int64]
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 #: Flipping this bit gives signed integers the order of unsigned words.
 SIGN = np.uint64(2**63)

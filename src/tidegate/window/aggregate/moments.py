@@ -16,19 +16,15 @@ Stretches slide as in `sliding.py`, with the whole partial in place of one numbe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.kernel_types import COLUMNS, INTEGERS, inlined, kernel
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tidegate.window.aggregate.closing import Stretches
-
-    Reals: TypeAlias = NDArray[np.float64]
-
+Reals: TypeAlias = NDArray[np.float64]
 #: The lines of a table of moments: n, mean, m2, m3, m4.
 MOMENTS = 5
 #: n, mean of x, mean of y, m2 of x, m2 of y, c.

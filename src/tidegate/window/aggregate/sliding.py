@@ -21,20 +21,16 @@ stretch. Integers wrap around in 64 bits, so their sums are exact modulo 2**64 i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.kernel_types import FLAGS, INTEGERS, NUMBER, REAL, REALS, inlined, kernel
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tidegate.window.aggregate.closing import Stretches
-
-    Integers: TypeAlias = NDArray[np.int64]
-    Reals: TypeAlias = NDArray[np.float64]
-
+Integers: TypeAlias = NDArray[np.int64]
+Reals: TypeAlias = NDArray[np.float64]
 _SUM, _MIN, _MAX, _AND, _OR, _XOR = range(6)
 _NUMBERS = {"sum": _SUM, "min": _MIN, "max": _MAX, "and": _AND, "or": _OR, "xor": _XOR}
 #: The neutral element: the result of a stretch without rows.

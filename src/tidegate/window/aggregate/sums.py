@@ -10,57 +10,52 @@ every sum does.
 
 Where we differ from Spark: with ANSI on, Spark fails when an intermediate sum does not fit, although the
 total would. Here only the sum of a window counts, so the order of rows plays no role. Both fail the batch.
-With ANSI off, 64-bit sums wrap around in both.
 
 Decimals are unscaled 128-bit integers, two words each as Arrow lays them out: the lower one first.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import BatchFailed
+from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.aggregate.sliding import slide_integers, slide_reals
 from tidegate.window.kernel_types import KEYS, kernel
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tidegate.window.aggregate.closing import Stretches
-
-    Integers: TypeAlias = NDArray[np.int64]
-    #: Shape (rows, 2).
-    Decimals: TypeAlias = NDArray[np.uint64]
-
+Integers: TypeAlias = NDArray[np.int64]
+#: Shape (rows, 2).
+Decimals: TypeAlias = NDArray[np.uint64]
 _WORD = 2.0**64
+#: The digits of Spark's largest decimal.
+DIGITS = 38
 
 
-def integer_sums(values: Integers, stretches: Stretches, *, ansi: bool = True) -> Integers:
-    """64-bit sums; `ansi`: an error where a sum does not fit, otherwise it wraps around."""
+def integer_sums(values: Integers, stretches: Stretches) -> Integers:
+    """64-bit sums; an error where a sum does not fit."""
     sums = slide_integers("sum", values, stretches)
-    if ansi:
-        largest = max(-float(values.min(initial=0)), float(values.max(initial=0)))
-        if largest * values.size >= 2.0**62:
-            expected = slide_reals("sum", values.astype(np.float64), stretches)
-            off = np.abs(expected - sums.astype(np.float64)) > _WORD / 2
-            _refuse(off, stretches, "64 bits", "Cast the argument to decimal or double")
+    largest = max(-float(values.min(initial=0)), float(values.max(initial=0)))
+    if largest * values.size >= 2.0**62:
+        expected = slide_reals("sum", values.astype(np.float64), stretches)
+        off = np.abs(expected - sums.astype(np.float64)) > _WORD / 2
+        _refuse(off, stretches, "64 bits", "Cast the argument to decimal or double")
     return sums
 
 
-def decimal_sums(values: Decimals, stretches: Stretches, *, digits: int = 38) -> Decimals:
-    """Exact sums of decimals; an error where a sum has more than this many digits."""
+def decimal_sums(values: Decimals, stretches: Stretches) -> Decimals:
+    """Exact sums of decimals; an error where a sum has more than `DIGITS` digits."""
     sums: Decimals = _differences(_running(values), stretches.begin, stretches.end)
     approximate = _approximate(values)
-    if np.abs(approximate).sum() >= 0.99 * 10.0**digits:
+    if np.abs(approximate).sum() >= 0.99 * 10.0**DIGITS:
         expected, found = slide_reals("sum", approximate, stretches), _approximate(sums)
         off = np.abs(expected - found) > _WORD * _WORD / 2
-        for near in np.flatnonzero(np.abs(expected) >= 0.99 * 10.0**digits):
-            off[near] |= abs(unscaled(sums[near])) >= 10**digits
-        _refuse(
-            off, stretches, f"{digits} digits", "Cast the argument to a decimal of fewer digits, or to double"
-        )
+        for near in np.flatnonzero(np.abs(expected) >= 0.99 * 10.0**DIGITS):
+            off[near] |= abs(unscaled(sums[near])) >= 10**DIGITS
+        do = "Cast the argument to a decimal of fewer digits, or to double"
+        _refuse(off, stretches, f"{DIGITS} digits", do)
     return sums
 
 

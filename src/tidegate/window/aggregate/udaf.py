@@ -19,13 +19,11 @@ is unchanged.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from tidegate.errors import BatchFailed, FlowError
+from tidegate.errors import BatchFailed, FlowError, in_one_line, shortened
 from tidegate.window.aggregate.fold import fold
 
 if TYPE_CHECKING:
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 State = tuple[Any, ...]
 #: Describes the group and window of a stretch for error messages.
 Naming = Callable[[int], str]
-#: An error's own text is cut to this length: it may contain whole arrays.
-_TEXT_MAX = 300
 
 
 @dataclass(frozen=True)
@@ -136,26 +132,13 @@ class _Blame:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception) and not isinstance(error, BatchFailed):
-            raise self._failure(raised(error), "Correct the method") from error
+            raise self._failure(in_one_line(error), "Correct the method") from error
 
     def check(self, state: Any) -> None:
         fields = self._udaf.fields
         if not isinstance(state, tuple) or len(state) != len(fields):
             do = f"Return a tuple of {len(fields)}: {', '.join(fields)}"
-            raise self._failure(f"the state {_short(repr(state))}", do)
+            raise self._failure(f"the state {shortened(repr(state))}", do)
 
     def _failure(self, got: str, do: str) -> BatchFailed:
         return failure(self._udaf, self._role, self._naming(self._k), got, do)
-
-
-def raised(error: Exception) -> str:
-    """An error and its place in the user's code, in one line: Spark returns one line of a worker's error."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "site-packages" not in PurePath(frame.filename).parts]
-    place = "".join(f" ({PurePath(frame.filename).name}, line {frame.lineno})" for frame in own[-1:])
-    return f"{_short(f'{type(error).__name__}: {error}')}{place}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _TEXT_MAX else f"{line[:_TEXT_MAX]} …"

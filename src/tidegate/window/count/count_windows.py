@@ -21,13 +21,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.kernel_types import INTEGERS, NUMBER, kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidegate.window.aggregate.merge_runs import Merged
     from tidegate.window.spec import RowsSpec
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from tidegate.window.aggregate.merge_runs import LOWEST, PartialRun, merge_runs
 from tidegate.window.kernel_types import INTEGERS, NEW_INTEGERS, NUMBER, WORDS, inlined, kernel
@@ -26,11 +27,8 @@ from tidegate.window.kernel_types import INTEGERS, NEW_INTEGERS, NUMBER, WORDS, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    Words: TypeAlias = NDArray[np.uint64]
-    Integers: TypeAlias = NDArray[np.int64]
-
+Words: TypeAlias = NDArray[np.uint64]
+Integers: TypeAlias = NDArray[np.int64]
 _BITS = types.Array(types.uint8, 1, "C", readonly=True, aligned=False)
 
 

@@ -18,17 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.model.json_values import Json
 from tidegate.window.drop.group_drop import COHORTS
 from tidegate.window.drop.intervals import Intervals, merged
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: So wide that all cohorts have room within ±2^61.
 _WIDTH_MAX_US = 2**56

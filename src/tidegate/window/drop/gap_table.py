@@ -17,16 +17,13 @@ Guarantee: no time outside of the gaps is reported as inside; with `exact` every
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.window.drop.cohorts import Cohorts
 from tidegate.window.drop.group_drop import COHORTS
 from tidegate.window.drop.intervals import Intervals
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Most cells sent along with a batch.
 CELLS_MAX = 4096

@@ -26,14 +26,11 @@ Here no window is opened against its number, so there is no drop debt.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.window.drop.window_drop import WindowDrop, seed_bits, share_max
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: As many as a whole number of 64 bits has, so that one number says which of them a time is dropped of.
 COHORTS = 64

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.early_drop import kept_beside
 from tidegate.window.drop.intervals import Intervals, union
 from tidegate.window.drop.network import Network
@@ -23,14 +22,6 @@ from tidegate.window.drop.placement import DropPlacement
 
 #: Parent and child.
 Arrow = tuple[str, str]
-
-
-def kept_on_arrows(network: Network, drops: Mapping[DropPlacement, Decisions]) -> dict[Arrow, Intervals]:
-    """The times that pass, per arrow that drops rows. All rows pass on arrows that are not listed."""
-    kept: dict[Arrow, Intervals] = {}
-    for drop, decisions in drops.items():
-        kept |= kept_for(network, drop, dict.fromkeys(drop.outputs, Intervals(*decisions.dropped_times)))
-    return kept
 
 
 def kept_for(

@@ -15,9 +15,9 @@ between two windows that lack rows, one too short to hold any result of its pare
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.model.times import BEGINNING_US, END_US, LEFT, RIGHT
 from tidegate.window.drop.cohorts import as_missing
@@ -25,9 +25,6 @@ from tidegate.window.drop.intervals import NOTHING, Intervals, merged, union
 from tidegate.window.drop.kept_arrows import Arrow
 from tidegate.window.drop.network import DropJoinNode, DropWindowNode, Network, Node, time_window
 from tidegate.window.spec import WindowSpec
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def closed_over(network: Network, gaps: Mapping[Arrow, Intervals]) -> dict[Arrow, Intervals]:

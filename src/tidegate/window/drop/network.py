@@ -6,11 +6,8 @@ is a stateless step here.
     source ─▶ step ─▶ window ─┬─▶ step ─▶ window ─▶ output
                               └─▶ output
 
-A node names its parents (`nodes.py`); nodes stand in the order in which rows pass them.
-
-The nodes of a query network: sources, boxes, windows, joins and outputs.
-
-Without what they compute: only how they change the times of rows.
+A node names its parents; nodes stand in the order in which rows pass them. What they compute is left out:
+only how they change the times of rows is known.
 """
 
 from __future__ import annotations

@@ -27,16 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.intervals import Intervals
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: The most batches of windows decided in one call, so that one timestamp from the far future does not cause a
 #: decision about every window until then. Later windows are kept for now, and decided by later calls.

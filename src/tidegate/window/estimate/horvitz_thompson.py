@@ -33,18 +33,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.window.estimate.estimates import COUNT, SUM
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Reals: TypeAlias = NDArray[np.float64]
-    Bounds = tuple[Reals, Reals]
-
+Reals: TypeAlias = NDArray[np.float64]
+Bounds = tuple[Reals, Reals]
 #: 95 % of a normal distribution lie within this many standard deviations.
 Z = 1.959963984540054
 #: The least number of sampled rows for an interval: of a count, and of aggregates that depend on values.

@@ -93,11 +93,6 @@ class Assembler:
                 arrays.append(_gather(groups, source, self._type(column.name)))
         return self._batch(arrays)
 
-    def report(self, text: str) -> pa.RecordBatch:
-        """The row that carries the task report."""
-        nulls = [pa.nulls(1, f.type) for f in self.schema if f.name != REPORT]
-        return pa.RecordBatch.from_arrays([*nulls, pa.array([text])], schema=self.schema)
-
     def _type(self, name: str) -> pa.DataType:
         return self.schema.field(name).type
 

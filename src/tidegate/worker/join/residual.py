@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.model.pieces import Piece
-from tidegate.model.reports import report_text, reports_in
+from tidegate.model.reports import reports_in
 from tidegate.state.segments import SegmentWriter
 from tidegate.state.store.paths import segment_path
 from tidegate.state.store.store import open_store
@@ -23,6 +23,7 @@ from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
 from tidegate.worker.runtime.owned_state import OwnedState
 from tidegate.worker.runtime.runs import NewRun, StoredRun
+from tidegate.worker.runtime.stage_file import report_batch
 from tidegate.worker.runtime.state_order import for_instance
 from tidegate.worker.runtime.task_errors import ArrowFunction, guarded
 from tidegate.worker.runtime.task_runner import (
@@ -95,14 +96,7 @@ class SettleInstance:
 
     def __init__(self, work: JoinWork, instance: int, attempt: str):
         self.work, self.layout, self.instance = work, work.layout, instance
-        self.cache = worker_cache(
-            work.state.store_url,
-            self.layout.operator,
-            work.state.pieces,
-            work.state.run,
-            work.state.instance,
-            work.state.batch,
-        )
+        self.cache = worker_cache(self.layout.operator, work.state)
         path = segment_path(self.layout.operator, work.state.batch, instance, attempt)
         self.writer: SegmentWriter = SegmentWriter(open_store(work.state.store_url), path)
         self.assembler: Assembler = Assembler(self.layout)
@@ -138,26 +132,20 @@ class SettleInstance:
         settling.write()
         written = self.writer.close()
         cpu_seconds += time.thread_time() - started
-        yield self.assembler.report(
-            report_text(
-                replace(
-                    first,
-                    emitted=emitted,
-                    seconds=replace(
-                        first.seconds,
-                        cpu=first.seconds.cpu + cpu_seconds,
-                        recut=first.seconds.recut + self.held.recut_seconds,
-                    ),
-                    state=replace(
-                        first.state,
-                        bytes_written=first.state.bytes_written + written,
-                        added=tuple(settling.added()),
-                        merged=tuple(settling.merged),
-                        matched=settling.matched,
-                    ),
-                )
-            )
+        seconds = replace(
+            first.seconds,
+            cpu=first.seconds.cpu + cpu_seconds,
+            recut=first.seconds.recut + self.held.recut_seconds,
         )
+        state = replace(
+            first.state,
+            bytes_written=first.state.bytes_written + written,
+            added=tuple(settling.added()),
+            merged=tuple(settling.merged),
+            matched=settling.matched,
+        )
+        whole = replace(first, emitted=emitted, seconds=seconds, state=state)
+        yield report_batch(whole, self.assembler.schema)
 
     def _mark(self, settling: Settling, good: pa.RecordBatch) -> None:
         for side, (run_name, row_name) in enumerate(((LEFT_RUN, LEFT_ROW), (RIGHT_RUN, RIGHT_ROW))):

@@ -30,14 +30,7 @@ class BySets:
     def __init__(self, on: OnSets, work: JoinWork) -> None:
         self.on, self._work = on, work
         self._probing: dict[int, SetColumn] = {}
-        self._views = worker_views(
-            work.state.store_url,
-            work.layout.operator,
-            work.state.pieces,
-            work.state.run,
-            work.state.instance,
-            work.state.batch,
-        )
+        self._views = worker_views(work.layout.operator, work.state)
 
     def prepare(self, run: RowRun, other: RowRun, places: Places | None) -> None:
         self.view(other, places)

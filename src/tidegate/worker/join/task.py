@@ -31,7 +31,6 @@ from tidegate.model.reports import (
     TaskReport,
     TaskSeconds,
     WorkCounts,
-    report_text,
 )
 from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 from tidegate.route.hash_routing import partition_bounds, partition_of
@@ -47,12 +46,12 @@ from tidegate.worker.join.pair_finder import PAIRS_PER_CHUNK, Finder
 from tidegate.worker.join.repair import Payer
 from tidegate.worker.join.settle import Settling, completes
 from tidegate.worker.join.work import KEEPING, PROBING, REPAIRING, JoinCounts, JoinWork
-from tidegate.worker.runtime.layout import CODE, REPORT, ROLE, TAG, TIME
+from tidegate.worker.runtime.layout import CODE, ROLE, TAG, TIME
 from tidegate.worker.runtime.memory import MemoryMeter, give_back_memory, keep_freed_memory, room_bytes
 from tidegate.worker.runtime.owned_state import OwnedState
 from tidegate.worker.runtime.portions import portions
 from tidegate.worker.runtime.runs import NewRun, StoredRun, in_slots, new_runs, write_run
-from tidegate.worker.runtime.stage_file import StageWriter
+from tidegate.worker.runtime.stage_file import StageWriter, report_batch
 from tidegate.worker.runtime.worker_cache import worker_cache
 
 
@@ -62,14 +61,7 @@ class JoinInstance:
     def __init__(self, work: JoinWork, instance: int, attempt: str, cache: SegmentCache | None = None):
         self.work, self.layout, self.instance = work, work.layout, instance
         name = self.layout.operator
-        self.cache: SegmentCache = cache or worker_cache(
-            work.state.store_url,
-            name,
-            work.state.pieces,
-            work.state.run,
-            work.state.instance,
-            work.state.batch,
-        )
+        self.cache: SegmentCache = cache or worker_cache(name, work.state)
         self._attempt = attempt
         self.writer: SegmentWriter = self._writer(0)
         self._staged = stage_path(name, work.state.batch, instance, attempt)
@@ -149,11 +141,9 @@ class JoinInstance:
         return self._reported(settling, staged)
 
     def _reported(self, settling: Settling, staged: str | None) -> pa.RecordBatch:
-        text = report_text(replace(self.report(settling), staged=staged))
+        report = replace(self.report(settling), staged=staged)
         give_back_memory()
-        if self.work.stage_root is None:
-            return self.assembler.report(text)
-        return pa.RecordBatch.from_arrays([pa.array([text])], names=[REPORT])
+        return report_batch(report, self.assembler.schema if self.work.stage_root is None else None)
 
     def _finder(self) -> Finder:
         new = [*self.arrived, *self.borrowed]

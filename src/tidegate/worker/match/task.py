@@ -17,21 +17,21 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.model.reports import MatchReport, report_text
+from tidegate.model.reports import MatchReport
 from tidegate.model.samples import Sampled
 from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import Matches, QueryIndex
-from tidegate.sift.queries.axes import places
+from tidegate.sift.queries.axes import Axis, places
 from tidegate.state.store.paths import stage_path
-from tidegate.worker.match.coordinates import coordinates_of
 from tidegate.worker.runtime.layout import HASH, QUERY_NAME, REPORT, SAMPLE, TIME, MatchLayout
 from tidegate.worker.runtime.memory import keep_freed_memory
-from tidegate.worker.runtime.stage_file import Kept, StageWriter
+from tidegate.worker.runtime.stage_file import Kept, StageWriter, report_batch
 
 #: Samples reported per Arrow batch; the controller keeps a thousand in total.
 SAMPLES_REPORTED = 2000
@@ -241,11 +241,7 @@ class MatchTask:
             sample=Sampled.joined([Sampled.empty(axes), *counts.samples]),
             staged=staged,
         )
-        text = pa.array([report_text(report)])
-        if self.work.stage_root is not None:
-            return pa.RecordBatch.from_arrays([text], names=[REPORT])
-        nulls = [pa.nulls(1, field.type) for field in self._schema if field.name != REPORT]
-        return pa.RecordBatch.from_arrays([*nulls, text], schema=self._schema)
+        return report_batch(report, self._schema if self.work.stage_root is None else None)
 
 
 def in_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -276,3 +272,16 @@ def _with_nan(numbers: NDArray[np.float64], null: NDArray[np.bool_] | None) -> N
 def match_task(work: MatchWork, task: int, attempt: str) -> MatchTask:
     """The task of one Spark partition, with a path for its staged results."""
     return MatchTask(work, stage_path(work.layout.operator, work.batch, task, attempt))
+
+
+def coordinates_of(column: pa.Array, axis: Axis) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """The coordinates of a column, and a mask of its nulls (None: no nulls)."""
+    null = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    if axis.kind == "category":
+        texts = pc.if_else(column, "true", "false") if pa.types.is_boolean(column.type) else column
+        cells = pc.index_in(texts, value_set=pa.array(axis.categories, texts.type))
+        numbers = pc.fill_null(cells, axis.other).cast(pa.float64())
+    else:
+        # Integers beyond 2^53 are rounded; queries contain no such numbers, so comparisons are unaffected.
+        numbers = pc.fill_null(pc.cast(column, pa.float64(), safe=False), 0.0)
+    return numbers.to_numpy(zero_copy_only=False), null

@@ -10,7 +10,6 @@ piece_lists.py     a file with the pieces of each instance
 marks.py           rows that matched on an instance that does not store them
 portions.py        rows in portions, so that a task holds a bounded part of them at a time
 worker_cache.py    what a worker process keeps between batches
-garbage.py         keeps collections of garbage between tasks short
 memory.py          what memory a worker keeps, and what its tasks may hold
 stage_file.py      results as one Parquet file per task
 pipe.py            results that go straight on to another operator

@@ -42,7 +42,6 @@ class Onward(Protocol):
 
     def begin(self) -> Rows:
         """For the rows of one task."""
-        ...
 
 
 class Reports:

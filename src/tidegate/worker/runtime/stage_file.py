@@ -1,4 +1,4 @@
-"""Writes the results of a task as one staged Parquet file, which `driver/io/staging.py` reads."""
+"""What leaves a task: results as one staged Parquet file (for `driver/io/staging.py`), and the report."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.model.json_values import Json
+from tidegate.model.reports import MatchReport, TaskReport, report_text
 from tidegate.worker.runtime.layout import REPORT
 
 #: Size limit of a dictionary, above which plain values are written; 100,000 names take 1 to 2 MB.
@@ -50,6 +51,15 @@ class StageWriter:
             return False
         self._writer.close()
         return True
+
+
+def report_batch(report: TaskReport | MatchReport, schema: pa.Schema | None) -> pa.RecordBatch:
+    """The row that carries the report of a task; `schema`: of the results that return with it, if any do."""
+    text = pa.array([report_text(report)])
+    if schema is None:
+        return pa.RecordBatch.from_arrays([text], names=[REPORT])
+    nulls = [pa.nulls(1, field.type) for field in schema if field.name != REPORT]
+    return pa.RecordBatch.from_arrays([*nulls, text], schema=schema)
 
 
 def _encoding(schema: pa.Schema, kept_as: Kept | None) -> Json:

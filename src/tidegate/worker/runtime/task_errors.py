@@ -9,24 +9,17 @@ from __future__ import annotations
 import errno
 import json
 import re
-import sysconfig
-import traceback
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
 
 from tidegate import errors
-from tidegate.errors import BatchFailed, TidegateError
+from tidegate.errors import BatchFailed, TidegateError, in_one_line
 
 ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 #: The last carried error of a text: Spark may repeat a trace, and retried tasks have several.
 _CARRIED = re.compile(r"CarriedError: (\{.*\})[ \t]*$", re.MULTILINE)
-#: Where the code of Tidegate and of Python lies.
-_LIBRARIES = (PurePath(errors.__file__).parent, PurePath(sysconfig.get_paths()["stdlib"]))
-#: An error's own text is cut to this length: it may contain whole arrays.
-_TEXT_MAX = 300
 
 
 class CarriedError(Exception):
@@ -55,33 +48,6 @@ def carried_in(text: str) -> TidegateError | None:
     ours: TidegateError = kind(packed["problem"], code=packed["code"], details=packed["details"])
     ours.args = (packed["message"],)
     return ours
-
-
-def in_one_line(error: BaseException) -> str:
-    """An error and its place in the user's code: `ValueError: no such table (jobs.py, line 12)`."""
-    place = own_place(error)
-    return f"{shortened(f'{type(error).__name__}: {error}')}{f' ({place})' if place else ''}"
-
-
-def own_place(error: BaseException) -> str | None:
-    """File and line in the user's code where an error arose; None if no code of the user ran."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not _is_library(frame.filename)]
-    return f"{PurePath(own[-1].filename).name}, line {own[-1].lineno}" if own else None
-
-
-def shortened(text: str) -> str:
-    """One line of bounded length."""
-    line = " ".join(text.split())
-    return line if len(line) <= _TEXT_MAX else f"{line[:_TEXT_MAX]} …"
-
-
-def _is_library(filename: str) -> bool:
-    """Whether a file belongs to Tidegate, to another package or to Python itself."""
-    if filename.startswith("<"):
-        return True
-    path = PurePath(filename)
-    return "site-packages" in path.parts or any(path.is_relative_to(root) for root in _LIBRARIES)
 
 
 def _ours(error: Exception, operator: str) -> TidegateError:

@@ -13,9 +13,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Set
 from typing import Any, Protocol, TypeVar
 
-from tidegate.model.pieces import Piece
 from tidegate.state.segments import CACHE_BYTES, SegmentCache
 from tidegate.state.store.store import open_store
+from tidegate.worker.runtime.state_order import StateOrder
 
 #: What an instance used is dropped after so many batches in which another worker ran it.
 AWAY_MAX = 8
@@ -32,7 +32,6 @@ class Bounded(Protocol):
 
     def shrink(self, byte_limit: int) -> None:
         """Hold so many bytes at most, from now on."""
-        ...
 
 
 C = TypeVar("C", bound=Bounded)
@@ -101,20 +100,17 @@ class Caches(OrderedDict[tuple[str, str], tuple[str, C, InUse]]):
 _caches: Caches[SegmentCache] = Caches(SEGMENT_BYTES, CACHE_BYTES)
 
 
-def worker_cache(
-    url: str, operator: str, pieces: tuple[Piece, ...], run: str, instance: int | None = None, batch: int = 0
-) -> SegmentCache:
+def worker_cache(operator: str, order: StateOrder) -> SegmentCache:
     """The open segments of this worker process, pruned to those that still exist.
-
-    `instance`: the pieces are those of one instance in this batch; None: of all.
 
     Workers outlive a run of the query. A file may have changed between two runs, so each run opens and
     verifies its segments anew.
     """
-    cache = _caches.of(url, operator, run, lambda: SegmentCache(open_store(url)))
-    alive = {piece.data.file for piece in pieces}
-    alive.update(blob.file for piece in pieces for blob in piece.matched.values())
-    needed = _caches.in_use(url, operator).alive(instance, batch, frozenset(alive))
+    url = order.store_url
+    cache = _caches.of(url, operator, order.run, lambda: SegmentCache(open_store(url)))
+    alive = {piece.data.file for piece in order.pieces}
+    alive.update(blob.file for piece in order.pieces for blob in piece.matched.values())
+    needed = _caches.in_use(url, operator).alive(order.instance, order.batch, frozenset(alive))
     if needed is not None:
         cache.keep_only(needed)
     return cache
@@ -171,11 +167,9 @@ class Views:
 _views: Caches[Views] = Caches(VIEW_BYTES, VIEW_BYTES)
 
 
-def worker_views(
-    url: str, operator: str, pieces: tuple[Piece, ...], run: str, instance: int | None = None, batch: int = 0
-) -> Views:
+def worker_views(operator: str, order: StateOrder) -> Views:
     """The prepared runs of this worker process; as `worker_cache`."""
-    views = _views.of(url, operator, run, Views)
-    names = frozenset(piece.name for piece in pieces)
-    views.begin_batch(_views.in_use(url, operator).alive(instance, batch, names))
+    views = _views.of(order.store_url, operator, order.run, Views)
+    names = frozenset(piece.name for piece in order.pieces)
+    views.begin_batch(_views.in_use(order.store_url, operator).alive(order.instance, order.batch, names))
     return views

@@ -37,7 +37,7 @@ from tidegate.worker.runtime.layout import BATCH, CHECK, CODE, ROW, SEEN
 from tidegate.worker.runtime.runs import NewRun, RowRun, StoredRun, as_numpy, one_array
 from tidegate.worker.window.merged_rows import MergedRows
 from tidegate.worker.window.received import ReceivedPartials
-from tidegate.worker.window.task import WindowInstance
+from tidegate.worker.window.task import WindowInstance, words
 
 #: One slot covers all time.
 _SLOT = 0
@@ -76,7 +76,7 @@ class CountWindowInstance(WindowInstance):
     def _with_states(self, code: NDArray[np.uint64], times: NDArray[np.int64], rows: pa.Table) -> pa.Table:
         """Sorted rows with the states of user-defined aggregates: one state per row."""
         every = np.arange(len(code))
-        merged = merge_runs([KeyRun(code, times, _words(rows.column(CHECK)), rows.column(ROW).to_numpy())])
+        merged = merge_runs([KeyRun(code, times, words(rows.column(CHECK)), rows.column(ROW).to_numpy())])
         cut = MergedRows(rows, merged, Stretches(times, every, every + 1), single=True)
         partials = self.columns.partials(cut, fresh=True)
         keys = rows.select([CHECK, ROW, *self.layout.by])
@@ -165,7 +165,7 @@ class CountWindowInstance(WindowInstance):
         if not len(merged.order):
             return
         table = table.take(pa.array(merged.order))
-        run = _run(_words(table.column(CODE)), merged.at, table.select(self._names))
+        run = _run(words(table.column(CODE)), merged.at, table.select(self._names))
         self.added.append(self._written(run, as_numpy(one_array(table.column(BATCH))), level))
 
 
@@ -179,7 +179,7 @@ def _run(codes: NDArray[np.uint64], times: NDArray[np.int64], rows: pa.Table) ->
 
 def _key(run: RowRun, rows: NDArray[np.int64] | slice = slice(None)) -> KeyRun:
     """The sort key of these rows of a run."""
-    check, tie = _words(run.column(CHECK))[rows], as_numpy(run.column(ROW))[rows]
+    check, tie = words(run.column(CHECK))[rows], as_numpy(run.column(ROW))[rows]
     return KeyRun(run.codes[rows], run.times[rows], check, tie)
 
 
@@ -211,11 +211,6 @@ def _is_spent(run: StoredRun) -> bool:
     """Whether at least half of this instance's rows of a run are consumed."""
     consumed = sum(count_between(run.bits, *part) for part in run.own)
     return 2 * consumed >= sum(stop - start for start, stop in run.own)
-
-
-def _words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:
-    codes: NDArray[np.uint64] = column.to_numpy().view(np.uint64)
-    return codes
 
 
 def _order(

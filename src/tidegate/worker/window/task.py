@@ -30,7 +30,6 @@ from tidegate.model.reports import (
     TaskReport,
     TaskSeconds,
     WorkCounts,
-    report_text,
 )
 from tidegate.model.times import LEFT
 from tidegate.route.hash_routing import partition_bounds
@@ -45,12 +44,12 @@ from tidegate.window.estimate.strata import rows_by_stratum, stratum_of
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
-from tidegate.worker.runtime.layout import BATCH, CHECK, CODE, REPORT, SEEN, TIME
+from tidegate.worker.runtime.layout import BATCH, CHECK, CODE, SEEN, TIME
 from tidegate.worker.runtime.memory import MemoryMeter, give_back_memory, keep_freed_memory, room_bytes
 from tidegate.worker.runtime.owned_state import OwnedState
 from tidegate.worker.runtime.portions import portions
 from tidegate.worker.runtime.runs import NewRun, RowRun, StoredRun, as_numpy, by_slot, one_array, write_run
-from tidegate.worker.runtime.stage_file import StageWriter
+from tidegate.worker.runtime.stage_file import StageWriter, report_batch
 from tidegate.worker.runtime.worker_cache import worker_cache
 from tidegate.worker.window.merged_rows import MergedRows
 from tidegate.worker.window.received import ReceivedPartials
@@ -67,14 +66,7 @@ class WindowInstance:
     def __init__(self, work: WindowWork, instance: int, attempt: str, cache: SegmentCache | None = None):
         self.work, self.layout, self.instance = work, work.layout, instance
         name = self.layout.operator
-        self.cache: SegmentCache = cache or worker_cache(
-            work.state.store_url,
-            name,
-            work.state.pieces,
-            work.state.run,
-            work.state.instance,
-            work.state.batch,
-        )
+        self.cache: SegmentCache = cache or worker_cache(name, work.state)
         self._attempt, self._portions, self._bytes_written = attempt, 0, 0
         self.writer: SegmentWriter = self._writer()
         self._staged = stage_path(name, work.state.batch, instance, attempt)
@@ -129,11 +121,9 @@ class WindowInstance:
             if stage is None:
                 yield closed
         give_back_memory()
-        if stage is None:
-            yield self._reported(self._report(emitted, cpu_seconds, None))
-            return
-        report = self._report(emitted, cpu_seconds, self._staged if stage.close() else None)
-        yield pa.RecordBatch.from_arrays([pa.array([report_text(report)])], names=[REPORT])
+        staged = self._staged if stage is not None and stage.close() else None
+        report = self._report(emitted, cpu_seconds, staged)
+        yield report_batch(report, self.columns.schema if stage is None else None)
 
     def _results(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The closed windows; then state is written."""
@@ -208,7 +198,7 @@ class WindowInstance:
         self, code: NDArray[np.uint64], starts: NDArray[np.int64], rows: pa.Table, fresh: bool
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], pa.Table]:
         """Sorted rows aggregated into one partial per group and pane."""
-        merged = merge_runs([KeyRun(code, self.panes.of(starts), _words(rows.column(CHECK)))])
+        merged = merge_runs([KeyRun(code, self.panes.of(starts), words(rows.column(CHECK)))])
         stretches = cells(merged)
         if stretches.count == len(code) and not self.layout.makes_states:
             return code, starts, rows
@@ -273,7 +263,7 @@ class WindowInstance:
         partials = self.columns.partials(cut)
         keys = cut.keys([CHECK, *self.layout.by])
         run = NewRun(LEFT, False, group[0].slot, 0, 0, ())
-        run.codes = _words(table.column(CODE))[first]
+        run.codes = words(table.column(CODE))[first]
         run.times = self.panes.start(stretches.at)
         run.first_us, run.last_us = int(run.times.min()), int(run.times.max())
         run.rows = pa.RecordBatch.from_arrays(
@@ -305,13 +295,13 @@ class WindowInstance:
         if self.work.kept is not None:
             times = self.spec.start(stretches.at)
             if self.work.cohorts is not None:
-                codes_of = _words(table.column(CODE))[merged.order[stretches.begin]]
+                codes_of = words(table.column(CODE))[merged.order[stretches.begin]]
                 times = self.work.cohorts.of(codes_of, times)
             stretches = stretches.only(self.work.kept.contain(times))
         starts, ends = self.spec.start(stretches.at), self.spec.end(stretches.at)
         sampled = None
         if self.layout.approximate and stretches.count:
-            strata = stratum_of(_words(table.column(CODE))[merged.order[stretches.begin]])
+            strata = stratum_of(words(table.column(CODE))[merged.order[stretches.begin]])
             sampled = self.work.left_out.touches(starts, ends, strata)
         return self.columns.closed(MergedRows(table, merged, stretches), starts, ends, sampled)
 
@@ -341,7 +331,7 @@ class WindowInstance:
         keys = []
         for part in parts:
             panes = self.panes.of(part.column(TIME).to_numpy())
-            keys.append(KeyRun(_words(part.column(CODE)), panes, _words(part.column(CHECK))))
+            keys.append(KeyRun(words(part.column(CODE)), panes, words(part.column(CHECK))))
         return pa.concat_tables(parts), merge_runs(keys, low, high)
 
     def _own_rows(self, run: RowRun, codes: CodeRange | None) -> pa.Table:
@@ -392,11 +382,6 @@ class WindowInstance:
             memory=self._meter.measured,
         )
 
-    def _reported(self, report: TaskReport) -> pa.RecordBatch:
-        nulls = [pa.nulls(1, field.type) for field in self.columns.schema if field.name != REPORT]
-        text = pa.array([report_text(report)])
-        return pa.RecordBatch.from_arrays([*nulls, text], schema=self.columns.schema)
-
 
 def _order(
     code: NDArray[np.uint64], check: NDArray[np.uint64], starts: NDArray[np.int64]
@@ -434,6 +419,7 @@ def code_ranges(codes: Sequence[NDArray[np.uint64]], rows: int) -> list[CodeRang
     return [CodeRange(first, behind) for first, behind in pairwise(edges)]
 
 
-def _words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:
+def words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:
+    """A column of codes, unsigned."""
     array: NDArray[np.uint64] = column.to_numpy().view(np.uint64)
     return array

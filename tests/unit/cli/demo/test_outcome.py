@@ -10,8 +10,15 @@ import pytest
 from rich.console import Console
 
 from tidegate.cli.demo.answers import Verdict, WindowVerdict
-from tidegate.cli.demo.figures import write_figures
-from tidegate.cli.demo.outcome import Latency, OnTime, Outcome, print_outcome, say, verdict_lines
+from tidegate.cli.demo.outcome import (
+    Latency,
+    OnTime,
+    Outcome,
+    print_outcome,
+    say,
+    verdict_lines,
+    write_figures,
+)
 from tidegate.observe.tally import Moved, Tally
 
 EXACT = Verdict(pairs=5, pairs_exact=5, false_pairs=0, repeated=0)

@@ -10,8 +10,7 @@ from tests.unit.control.test_outcome import OPERATORS, a_report
 from tests.unit.state.samples import a_piece
 
 from tidegate.control.planning import first_manifest
-from tidegate.control.repair.debts import NOTHING, Ledger, Needs, debts_after
-from tidegate.control.repair.write_off import within_limit, without_given_up
+from tidegate.control.repair.debts import NOTHING, Ledger, Needs, debts_after, within_limit, without_given_up
 from tidegate.model.debts import Debt, DebtCell, DebtRepair, RepairCell
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece

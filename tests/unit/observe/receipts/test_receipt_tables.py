@@ -13,8 +13,8 @@ import pytest
 from tidegate.control.receipts.recall import Estimate
 from tidegate.errors import FlowError
 from tidegate.model.codec import to_plain
-from tidegate.model.receipts import Receipt
-from tidegate.observe.receipts.receipt_tables import COLUMNS, PERIOD_COLUMNS, frame, receipts_by
+from tidegate.model.receipts import Receipt, kept_lines
+from tidegate.observe.receipts.receipt_tables import COLUMNS, PERIOD_COLUMNS, frame, range_of, receipts_of
 
 COUNTS = {"offered": 10, "processed": 7, "shed": 3, "late": 0, "rejected": 0, "filtered": 0, "unexplained": 0}
 LEDGER = {f"rows_{of}": rows for of, rows in COUNTS.items()}
@@ -22,6 +22,12 @@ SHED = {"shed_reasons": {"random_drop": 3, "sifter": 0, "window_drop": 0, "sampl
 NONE_MISSING = {"missing_windows": [], "windows_missing": 0, "windows_closed": None, "loss_reasons": []}
 #: A batch every ten minutes.
 FIRST = datetime(2026, 11, 18, 13, 35, tzinfo=UTC)
+
+
+def receipts_by(
+    lines: list[dict[str, Any]], by: str = "batch", since: Any = None, last: Any = None
+) -> list[Receipt]:
+    return receipts_of(kept_lines(lines)(range_of(by, since, last)), by)
 
 
 def receipt(batch: int, output: dict[str, Any], latency: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -39,10 +39,6 @@ def test_a_sum_beyond_64_bits_fails_the_batch_and_names_the_window(values: tuple
         integer_sums(integers(0, *values, 0, 0), Stretches(*map(np.array, ([100, 101], [0, 1], [1, 3]))))
 
 
-def test_without_ansi_a_sum_wraps_around() -> None:
-    assert integer_sums(integers(LARGEST, 1), sliding(2, 2), ansi=False).tolist() == [-(2**63)]
-
-
 def test_sums_of_no_rows_are_none() -> None:
     assert integer_sums(integers(), Stretches(*np.zeros((3, 0), np.int64))).size == 0
 

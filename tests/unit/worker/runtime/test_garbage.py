@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidegate.worker.runtime.garbage import LoadedObjects
+from tidegate.worker.runtime.task_runner import LoadedObjects
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,21 @@ from tests.unit.state.samples import a_piece, rows
 
 from tidegate.errors import StateError
 from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.routing import Placement, Routing
 from tidegate.state.segments import SegmentCache, SegmentWriter
 from tidegate.state.store.local import LocalStore
 from tidegate.worker.runtime import worker_cache as caches
+from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.worker_cache import AWAY_MAX, Caches, Views, worker_cache
 
 FILE = "segments/near/1.arrow"
+
+
+def an_order(
+    folder: Path, run: str, *pieces: Piece, batch: int = 0, instance: int | None = None
+) -> StateOrder:
+    routing = Routing(0, 2, Placement((0, 1)))
+    return StateOrder(str(folder), batch, 20, 10, routing, pieces, run=run, instance=instance)
 
 
 def stored(folder: Path) -> ByteRange:
@@ -25,18 +34,18 @@ def stored(folder: Path) -> ByteRange:
 
 
 def test_the_batches_of_a_run_share_what_is_open(tmp_path: Path) -> None:
-    cache = worker_cache(str(tmp_path), "near", (), "run 1")
-    assert worker_cache(str(tmp_path), "near", (), "run 1") is cache
+    cache = worker_cache("near", an_order(tmp_path, "run 1"))
+    assert worker_cache("near", an_order(tmp_path, "run 1")) is cache
 
 
 def test_a_file_altered_between_two_runs_is_not_taken_from_the_map_of_the_first(tmp_path: Path) -> None:
     place = stored(tmp_path)
-    worker_cache(str(tmp_path), "near", (), "run 1").batch(place)
+    worker_cache("near", an_order(tmp_path, "run 1")).batch(place)
     with (tmp_path / FILE).open("r+b") as file:
         file.seek(place.offset + place.length // 2)
         file.write(b"\xff\x00\xff")
     with pytest.raises(StateError, match=f"damaged: {FILE}"):
-        worker_cache(str(tmp_path), "near", (), "run 2").batch(place)
+        worker_cache("near", an_order(tmp_path, "run 2")).batch(place)
 
 
 def test_what_other_instances_of_the_worker_need_stays_open(tmp_path: Path) -> None:
@@ -45,7 +54,7 @@ def test_what_other_instances_of_the_worker_need_stays_open(tmp_path: Path) -> N
     a, b, c = (a_piece(place.file) for place in places.values())
 
     def opened(batch: int, instance: int, *pieces: Piece) -> SegmentCache:
-        cache = worker_cache(str(tmp_path), "apart", pieces, "run", instance, batch)
+        cache = worker_cache("apart", an_order(tmp_path, "run", *pieces, batch=batch, instance=instance))
         for piece in pieces:
             cache.bytes(places[piece.data.file])
         return cache
@@ -63,7 +72,7 @@ def test_what_other_instances_of_the_worker_need_stays_open(tmp_path: Path) -> N
         opened(batch, 0, a)
     assert cache.bytes_held == places["segments/a"].length
     # All pieces at once take the place of those of each instance.
-    worker_cache(str(tmp_path), "apart", (c,), "run")
+    worker_cache("apart", an_order(tmp_path, "run", c))
     assert cache.bytes_held == 0
 
 
@@ -120,7 +129,7 @@ def test_mapped_segments_are_let_go_of_when_their_limit_shrinks(tmp_path: Path) 
     writer = SegmentWriter(store, FILE)
     places = [writer.add(rows(10)) for _ in range(4)]
     writer.close()
-    cache = worker_cache(str(tmp_path), "near", (), "run 1")
+    cache = worker_cache("near", an_order(tmp_path, "run 1"))
     for place in places:
         cache.batch(place)
     cache.shrink(2 * places[0].length)

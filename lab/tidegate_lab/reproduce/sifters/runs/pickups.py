@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis
@@ -21,9 +21,6 @@ from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain
 from tidegate_lab.reproduce.real_files import require
 from tidegate_lab.workloads.box_queries import queries_of_boxes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FILES = ("nyc_uber_apr14.parquet", "nyc_lyft_2014.parquet")
 #: Around whom queries lie.

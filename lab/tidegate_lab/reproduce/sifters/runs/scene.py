@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.sift.construction import Sample
 from tidegate.sift.queries.query_set import QuerySet
@@ -19,9 +19,6 @@ from tidegate.sift.regions import Domain
 from tidegate_lab.reproduce.sifters.runs.pickups import Pickups, draw_pickups
 from tidegate_lab.reproduce.sifters.runs.quality import Answers, answers
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: What can be drawn: the paper's workload, or pick-ups of a real city.
 Source = Workload | Pickups

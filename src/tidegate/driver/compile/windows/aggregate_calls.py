@@ -15,6 +15,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 
 from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile.expression_checks import spark_errors_as
+from tidegate.driver.java_collections import java_items
 from tidegate.errors import FlowError
 
 #: Functions whose second argument says whether nulls are ignored.
@@ -73,7 +74,7 @@ def _parsed(frame: DataFrame, name: str, text: str) -> tuple[str, list[Column]]:
 
 def without_flag(name: str, function: str, arguments: Any) -> list[Any]:
     """The arguments without `ignorenulls`, which `F.first` and `F.last` always add."""
-    found = [arguments.apply(i) for i in range(arguments.size())]
+    found = java_items(arguments)
     if len(found) != 2 or function.lower() not in _FLAGGED:
         return found
     if found[1].getClass().getSimpleName() != "Literal" or found[1].value():
@@ -126,8 +127,7 @@ def analysed(frame: DataFrame, name: str, column: Column) -> tuple[Any, T.DataTy
 
 def columns_in(expression: Any) -> set[str]:
     """Names of the columns that a Java expression reads."""
-    found = expression.references().toSeq()
-    return {str(found.apply(i).name()) for i in range(found.size())}
+    return {str(column.name()) for column in java_items(expression.references().toSeq())}
 
 
 class ConstantArgument(NamedTuple):

@@ -11,13 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.api.streams import HIDDEN
-from tidegate.api.user_aggregates import Aggregator, has_merge
-from tidegate.driver.compile.expression_checks import spark_errors_as
+from tidegate.api.user_aggregates import Aggregator, for_workers, has_merge
+from tidegate.driver.compile.expression_checks import check_serialisable, spark_errors_as
+from tidegate.driver.compile.join_columns import arrow_schema
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.windows.aggregate_calls import (
     ConstantArgument,
@@ -26,7 +29,6 @@ from tidegate.driver.compile.windows.aggregate_calls import (
     columns_in,
     constant,
 )
-from tidegate.driver.compile.windows.user_aggregates import udaf_layout
 from tidegate.driver.sql_text import distinguished
 from tidegate.errors import FlowError
 from tidegate.window.aggregate.aggregates import (
@@ -40,6 +42,7 @@ from tidegate.window.aggregate.aggregates import (
     users_part,
 )
 from tidegate.window.aggregate.sketches import hll_size, kll_size
+from tidegate.window.aggregate.udaf import Udaf
 from tidegate.window.estimate.estimates import estimated
 from tidegate.worker.runtime.layout import TIME, WEIGHT, UdafLayout, WindowResult
 
@@ -244,7 +247,7 @@ def _known(name: str, function: str, given: int) -> Aggregate:
     try:
         found = aggregate(function)
     except FlowError as error:
-        raise _of_aggregate(name, error) from None
+        raise error.prefixed(f"Aggregate {name!r}") from None
     most = found.arguments + len(found.constants)
     # A quantile needs its rank; other constants have a default.
     least = found.arguments + ("percentage" in found.constants)
@@ -259,23 +262,11 @@ def _known(name: str, function: str, given: int) -> Aggregate:
     return found
 
 
-def _of_aggregate(name: str, error: FlowError) -> FlowError:
-    """The same error with the name of the aggregate in front."""
-    parts = error.details
-    return FlowError(
-        f"Aggregate {name!r}: {parts['problem']}",
-        code=error.code,
-        got=parts.get("got"),
-        why=parts.get("why", ""),
-        do=parts.get("remedy", ""),
-    )
-
-
 def _estimated(name: str, found: Aggregate) -> Aggregate:
     try:
         return estimated(found)
     except FlowError as error:
-        raise _of_aggregate(name, error) from None
+        raise error.prefixed(f"Aggregate {name!r}") from None
 
 
 def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> None:
@@ -314,4 +305,51 @@ def _sizes(name: str, constants: Mapping[str, ConstantArgument]) -> dict[Merge, 
             Merge.QUANTILES: kll_size(*constants.get("accuracy", nothing).values),
         }
     except FlowError as error:
-        raise _of_aggregate(name, error) from None
+        raise error.prefixed(f"Aggregate {name!r}") from None
+
+
+def udaf_layout(name: str, given: Aggregator) -> tuple[UdafLayout, T.DataType]:
+    """The layout of an aggregate for tasks, and the type of its result."""
+    state = _typed(name, "state", given.state)
+    if not isinstance(state, T.StructType):
+        raise FlowError(
+            f"Aggregate {name!r}: the fields of a state need names",
+            code="AGGREGATOR_STATE_UNNAMED",
+            got=repr(given.state),
+            do='Write for example state = "n long, total double"',
+        )
+    sent = for_workers(given)
+    merge = sent.merge if has_merge(given) else None
+    udaf = Udaf(name, sent.zero, sent.update, sent.finish, tuple(state.names), merge)
+    layout = UdafLayout(udaf, arrow_schema(state, f"the state of {name}"), state.simpleString())
+    _check_first_state(layout, given.state)
+    # A method is pickled with its instance and, where workers cannot import it, its class.
+    check_serialisable(f"Aggregate {name!r}", sent.update)
+    return layout, _typed(name, "returns", given.returns)
+
+
+def _typed(name: str, what: str, text: str) -> T.DataType:
+    try:
+        return T._parse_datatype_string(text)
+    except PySparkException as error:
+        raise FlowError(
+            f"Aggregate {name!r}: Spark does not know the type in {what}",
+            code="AGGREGATOR_TYPE_INVALID",
+            got=repr(text),
+            do='Write for example state = "n long, total double" and returns = "double"',
+        ) from error
+
+
+def _check_first_state(layout: UdafLayout, declared: str) -> None:
+    """The initial state must have the declared types."""
+    first, schema = layout.udaf.zero(), pa.ipc.read_schema(pa.py_buffer(layout.state))
+    try:
+        for value, field in zip(first, schema, strict=True):
+            pa.array([value], field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise FlowError(
+            f"Aggregate {layout.udaf.name!r}: zero does not return the state that was declared",
+            code="AGGREGATOR_ZERO_TYPE",
+            got=f"{first!r} for {declared!r} ({error})",
+            do="Return a tuple with a value of its type for every field",
+        ) from error

@@ -16,15 +16,11 @@ lie halfway between two points, on integer axes at an integer, and leave enough 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Bonus for the data of a part that no query intersects; any value from a quarter to 1 works about as well.
 UNASKED = 0.5

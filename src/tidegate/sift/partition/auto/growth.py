@@ -12,16 +12,13 @@ not accumulate in it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds
 from tidegate.sift.partition.auto.best_cut import best_cut
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Gains up to this are rounding errors.
 NO_GAIN = 1e-12

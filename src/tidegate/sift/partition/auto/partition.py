@@ -28,9 +28,9 @@ A sifter built for another z or Δ than it is used with loses a little QoS, but 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.sift.construct.covering import Bounds
 from tidegate.sift.partition.auto.growth import Grown, Points, grow
@@ -40,9 +40,6 @@ from tidegate.sift.partition.auto.worth import worth_points
 from tidegate.sift.partition.cut_tree import CutTree, check, inside, whole_axes
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Ratio of grown to kept regions. More than this never helped.
 OVERGROWN = 8

@@ -17,16 +17,13 @@ are set and the tree is pruned a few times, and the regions with the least loss 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.construct.configuration import configure
 from tidegate.sift.partition.auto.growth import Grown
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Rounds of setting price and lowest threshold; they converge after two or three.
 ROUNDS = 3

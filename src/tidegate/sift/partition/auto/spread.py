@@ -1,12 +1,11 @@
 """Spreading: turns a sample into a cloud of points where rows of the same stream could lie.
 
-A partitioner that searches for the best of thousands of cuts finds those that happen to exclude a few
-sample rows. Later rows are not excluded, and the sifter passes more than planned. So no cut is judged by
-the sample rows themselves. The sample is divided along its widest axis (measured by the deviation of the
-whole sample there), at the widest gap in its middle third, until about the cube root of the number of rows
-is left together. Each row then becomes several points, spread evenly around it with the deviation of its
-neighbours on each axis. The cloud is sharp where data is dense, wide where it is sparse, and empty between
-clusters, for any units of the axes.
+The best of thousands of cuts would be one that happens to exclude a few sample rows; later rows would not be
+excluded, and the sifter would pass more than planned. So no cut is judged by the sample rows themselves. The
+sample is divided along its widest axis (measured by the deviation of the whole sample there), at the widest
+gap in its middle third, until about the cube root of the number of rows is left together. Each row then
+becomes several points, spread evenly around it with the deviation of its neighbours on each axis. The cloud
+is sharp where data is dense, wide where it is sparse, and empty between clusters, for any units of the axes.
 
 The points follow a low-discrepancy sequence (multiples of irrational numbers), so the same sample gives the
 same cloud, without random numbers. Cells of a category have no neighbours: on those axes points do not
@@ -16,15 +15,12 @@ move.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Points of a cloud, unless the sample is larger; four times as many cut no better and cost more.
 CLOUD = 2000

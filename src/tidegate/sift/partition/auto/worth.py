@@ -12,15 +12,11 @@ far as the sample shows. Such a query is complete whatever is dropped, so its wo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def worth_points(

@@ -71,13 +71,16 @@ class Nodes:
     """Arguments as Java has them: literals, or names of columns."""
 
     def __init__(self, *nodes: object) -> None:
-        self._nodes = nodes
+        self._left = list(nodes)
 
-    def size(self) -> int:
-        return len(self._nodes)
+    def iterator(self) -> Nodes:
+        return self
 
-    def apply(self, i: int) -> Any:
-        one = self._nodes[i]
+    def hasNext(self) -> bool:  # noqa: N802 - Scala's name
+        return bool(self._left)
+
+    def next(self) -> Any:
+        one = self._left.pop(0)
         kind = "UnresolvedAttribute" if isinstance(one, str) else "Literal"
         return SimpleNamespace(
             getClass=lambda: SimpleNamespace(getSimpleName=lambda: kind), value=lambda: one, name=one

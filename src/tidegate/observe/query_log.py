@@ -1,24 +1,28 @@
-"""Which lines a running query logs, computed from the telemetry of its batches. Nothing here logs.
+"""The log of a query, through Python's `logging` under the name `tidegate.query`.
 
     DEBUG      every batch
     INFO       every change of what is shed or moved; one summary a minute
     WARNING    what a person should look at: lost rows, a goal that cannot be kept
 
-A level is logged when it leaves or returns to its normal value, or differs by `STEP` from the value logged
-last, so a controller that moves a little in every batch logs nothing.
+`LogEvents` computes the lines from the telemetry of batches, `QueryLog` writes them. A level is logged when
+it leaves or returns to its normal value, or differs by `STEP` from the value logged last, so a controller
+that moves a little in every batch logs nothing. Nothing is printed unless the user configures logging: the
+package's logger has a `NullHandler`. Records carry `query_name` and `batch_id` as attributes.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tidegate.observe import units
-from tidegate.observe.shed_summary import levels, shedding
+from tidegate.observe.shed_summary import levels, moved_parts, shedding
 from tidegate.observe.tally import percentile, rows_out
+from tidegate.redaction import without_secrets
 
 Telemetry = Mapping[str, Any]
 #: The difference of a ratio that is worth another line.
@@ -90,16 +94,8 @@ class LogEvents:
                 yield LogLine(logging.INFO, f"{name}: runs on {count} instances, before {before}")
             move = one.get("moved")
             if move and move["rows"]:
-                parts = [
-                    _counted(move[key], word)
-                    for key, word in (("keys", "key"), ("partitions", "partition"))
-                    if move[key]
-                ]
-                what = " and ".join(parts) or "state"
-                yield LogLine(
-                    logging.INFO,
-                    f"{name}: moved {what} with {units.count(move['rows'])} rows to another instance",
-                )
+                what, rows = moved_parts(move) or "state", units.count(move["rows"])
+                yield LogLine(logging.INFO, f"{name}: moved {what} with {rows} rows to another instance")
 
     def _debts(self, telemetry: Telemetry) -> Iterator[LogLine]:
         debts = telemetry.get("debts") or {}
@@ -163,5 +159,56 @@ def _latency(telemetry: Telemetry) -> float:
     return float(telemetry["duration_seconds"] if measured is None else measured)
 
 
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
+LOGGER = "tidegate.query"
+
+
+class QueryLog:
+    """The log of one run."""
+
+    def __init__(
+        self,
+        name: str | None,
+        goal_seconds: float | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._name, self._clock = name or "query", clock
+        self._logger = logging.getLogger(LOGGER)
+        self._events = LogEvents(clock(), goal_seconds)
+        self._batch = -1
+
+    def started(
+        self, version: str, checkpoint: str, inputs: Sequence[str], outputs: Sequence[str], goal: str
+    ) -> None:
+        self._say(
+            logging.INFO,
+            f"started (tidegate {version}): checkpoint {checkpoint}, inputs {', '.join(inputs)}, "
+            f"outputs {', '.join(outputs)}, latency goal {goal}",
+        )
+
+    def goal_changed(self, goal: str, goal_seconds: float | None) -> None:
+        """The goal holds from the next batch on."""
+        self._events.goal_seconds = goal_seconds
+        self._say(logging.INFO, f"latency goal {goal} from the next batch on")
+
+    def recovered(self, batch: int, *, replays: bool) -> None:
+        """The run continues after this batch; `replays`: the next one was begun and runs again."""
+        self._batch = batch
+        again = f"; batch {batch + 1} was begun and runs again under its plan" if replays else ""
+        self._say(logging.INFO, f"continues after batch {batch}{again}" if batch >= 0 else f"new{again}")
+
+    def batch(self, telemetry: Telemetry) -> None:
+        """What is worth a line about a batch."""
+        self._batch = int(telemetry["batch"])
+        for level, text in self._events.of(telemetry, self._clock()):
+            self._say(level, text)
+
+    def ended(self, failure: BaseException | None) -> None:
+        if failure is None:
+            self._say(logging.INFO, f"stopped after batch {self._batch}")
+        else:
+            self._say(logging.ERROR, f"failed after batch {self._batch}: {failure}")
+
+    def _say(self, level: int, text: str) -> None:
+        text = without_secrets(text)  # of checkpoints, and in errors of other libraries
+        extra = {"query_name": self._name, "batch_id": self._batch}
+        self._logger.log(level, "%s: %s", self._name, text, extra=extra)

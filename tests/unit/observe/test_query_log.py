@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.observe.logs.events import LogEvents, LogLine
-from tidegate.observe.logs.query_log import QueryLog
+from tidegate.observe.query_log import LogEvents, LogLine, QueryLog
 
 
 def telemetry(batch: int = 0, rows: int = 100, **more: Any) -> dict[str, Any]:
