@@ -127,3 +127,85 @@ def test_a_window_of_which_rows_are_gone_never_comes_and_is_reported_missing(
     closed = {at for at in map(micros, exact.rows) if at in closing}
     assert closed <= came | missing, "a window went without a word"
     assert all(line.mode == "SUBSET" for line in lines if line.windows_missing)
+
+
+@pytest.mark.parametrize(
+    ("added", "settings"),
+    [
+        ("beside", {}),
+        pytest.param("beside", {"goal": GOAL, "shed": SHED}, marks=pytest.mark.soak),
+        pytest.param("behind", {}, marks=pytest.mark.soak),
+        pytest.param("behind", {"goal": GOAL, "shed": SHED}, marks=pytest.mark.soak),
+        pytest.param("on left", {}, marks=pytest.mark.soak),
+    ],
+)
+def test_windows_added_where_rows_were_dropped_are_whole_or_missing(
+    spark: SparkSession, tmp_path: Path, added: str, settings: dict[str, Any]
+) -> None:
+    """Rows in front of a join went with the windows behind it; their pairs with later rows are lost, too."""
+    whole = {side: rows_table(1600, 112, seed) for side, seed in (("left", 3), ("right", 4))}
+
+    def add(first: int, last: int) -> None:
+        for side, rows in whole.items():
+            add_files(tmp_path / side, [rows.slice(100 * number, 100) for number in range(first, last)])
+
+    def flow(read: Callable[[Path], DataFrame]) -> tuple[Any, Any, Any]:
+        left, right = (
+            tg.stream(read(tmp_path / side), time="ts", name=side, lateness="1 second")
+            for side in ("left", "right")
+        )
+        pairs = left.join(right, on="k", within="5 seconds", name="near")
+        counts = pairs.window("20 seconds", by="k", name="busy").agg(n=F.count("*"), s=F.sum("v"))
+        more = {
+            "beside": lambda: pairs.window("2 seconds", by="k", name="twos").agg(n=F.count("*")),
+            "behind": lambda: counts.window("20 seconds", by="k", name="twos").agg(n=F.sum("n")),
+            "on left": lambda: left.window("2 seconds", by="k", name="twos").agg(n=F.count("*")),
+        }
+        return counts, more[added](), pairs
+
+    def stream(folder: Path) -> DataFrame:
+        return read_files(spark, folder, SCHEMA)
+
+    # Decided windows stay, as many as a gap is long.
+    max_gap = 2 if added == "behind" else 30
+    add(0, FIRST_RUN)
+    first_sink, later, twos, exact = Sink("busy"), Sink("busy"), Sink("twos"), Sink("exact")
+    first = start_bounded(
+        flow(stream)[0].write_to(first_sink, name="busy", max_gap=max_gap),
+        checkpoint=tmp_path / "ck",
+        goal=GOAL,
+        shed=SHED,
+    )
+    assert first.await_termination(PATIENCE_SECONDS)
+    assert sum(sum(o["dropped"]) for p in first.telemetry for o in p["operators"]) > 100
+    add(FIRST_RUN, ALL_FILES)
+    counts, more, pairs = flow(stream)
+    with pytest.raises(tg.StateError, match=r"CHECKPOINT_ROWS_DROPPED.*'pairs'.*then add the new one"):
+        tg.start(
+            counts.write_to(Sink(), name="busy"),
+            pairs.write_to(Sink(), name="pairs"),
+            checkpoint=tmp_path / "ck",
+        )
+    second = start_bounded(
+        counts.write_to(later, name="busy", max_gap=max_gap),
+        more.write_to(twos, name="twos"),
+        checkpoint=tmp_path / "ck",
+        **settings,
+    )
+    assert second.await_termination(PATIENCE_SECONDS)
+    tg.start(flow(lambda folder: spark.read.schema(SCHEMA).parquet(str(folder)))[1].write_to(exact))
+    assert set(twos.counted) <= set(exact.counted), "a window came with a part of its rows"
+    lines = [line for line in second.receipts().itertuples() if line.name == "twos"]
+    missing = {
+        at
+        for line in lines
+        for begin, end, slide in line.missing_windows
+        for at in range(begin, end + 1, slide)
+    }
+    came = {micros(row) for row in twos.rows}
+    # Windows that began before are listed where they were dropped, and else nobody's.
+    begins = min(at for at in came | missing if at > seconds(7 * FIRST_RUN - 1))
+    assert begins <= seconds(7 * FIRST_RUN) + 40_000_000
+    closed = {at for at in map(micros, exact.rows) if begins <= at < seconds(110) - 40_000_000}
+    assert closed <= came | missing, "a window went without a word"
+    assert came
