@@ -38,6 +38,11 @@ FIELDS_MAX = 14
 ANY_DICTS_MAX = 40
 KIND_CHECKS_MAX = 15
 
+# Where tuned numbers stand together in one module, each with its reason: other modules of these folders have
+# no numbers but these.
+TUNED = {"control/goal": "control_tuning.py"}
+PLAIN_NUMBERS = {0, 1, 2}
+
 # The one folder that may import pyspark.
 SPARK_FOLDER = "driver"
 # The public API starts queries, so it reaches the driver; the driver reads what the API describes.
@@ -397,6 +402,19 @@ def _words(name: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)]
 
 
+def tuned_numbers(modules: list[Module]) -> Iterator[Finding]:
+    """Numbers of the control loop that are not in its tuning."""
+    for module in modules:
+        folder, _, name = module.inside.rpartition("/")
+        if folder not in TUNED or name == TUNED[folder]:
+            continue
+        for node in ast.walk(module.tree):
+            number = node.value if isinstance(node, ast.Constant) else None
+            is_number = isinstance(number, int | float) and not isinstance(number, bool)
+            if is_number and number not in PLAIN_NUMBERS:
+                yield module.finding(f"number {number!r} outside of {TUNED[folder]}", node)
+
+
 def docstrings(modules: list[Module]) -> Iterator[Finding]:
     """A module says what it decides before it says how."""
     for module in modules:
@@ -490,6 +508,7 @@ CHECKS: dict[str, Check] = {
     "class-names": class_names,
     "retired-words": retired_words,
     "docstrings": docstrings,
+    "tuned-numbers": tuned_numbers,
     "any-dicts": _budget(any_dict_places, ANY_DICTS_MAX, "uses of dict[str, Any]"),
     "kind-checks": _budget(kind_check_places, KIND_CHECKS_MAX, "checks for an operator's kind"),
 }

@@ -82,10 +82,10 @@ def control(streams: list[str], operators: list[str], outputs: list[str]) -> dic
         **dict.fromkeys([*operators, *shown], 0.5),
         **{f"windows of {name}": 0.25 for name in drops(outputs)},
     }
-    model = {"models": {**by_operator, "(sources) of all": 1}, "others": {"times": [1]}}
+    model = {"probing": by_operator, "keeping": by_operator, "rest": {"times": [1]}}
     return {
         **dict.fromkeys(("balance", "scale", "receipts", "sources", "sources_dropped"), by_operator),
-        **dict.fromkeys(("levels", "policies", "work", "bends", "forget_us", "would_forget_us"), by_operator),
+        **dict.fromkeys(("policies", "work", "bends", "forget_us", "would_forget_us"), by_operator),
         "kind": "selective",
         "estimates": {"rows": by_operator, "shares": by_operator, "left_out": by_operator},
         "adding_up": {"ratio": by_operator, "by_row": operators},
@@ -96,10 +96,12 @@ def control(streams: list[str], operators: list[str], outputs: list[str]) -> dic
         "freshest": {"keep_share": 1.0, "streams": by_stream},
         "windows": {"short": 0, "shut": shown, **dict.fromkeys(("shares", "drops", "advance_us"), by_drop)},
         "goal": {
-            "one": {"model": model, "levels": levels},
-            "intake": {"streams": by_stream, "fits": None},
+            "model": model,
+            "cold": None,
+            "sources": {"streams": by_stream, "fits": None},
             "limits": by_stream,
             "levels": levels,
+            "lasting": levels,
         },
         "dropped": dropped(operators, outputs),
         "would_drop": dropped(operators, outputs),

@@ -14,6 +14,7 @@ from tidegate.control.actuators.sampling import EstimateSettings
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
+from tidegate.control.levels import CONTROL
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest, StreamClock
@@ -96,7 +97,7 @@ class Engine:
             keep = KeepSettings(goal, 1.0, NETWORK, estimating=self.settings)
             ran = Ran([report], [], {}, busy, cold=False)
             learnt = goal_loop.learn(keep, self.manifest, plan, ran, after, OPERATORS)
-        levels = learnt.get(goal_loop.CONTROL, {}).get("levels", {})
+        levels = learnt.get(CONTROL, {}).get("levels", {})
         strata = sampling.learn(self.settings, self.manifest, plan, [report], after, levels)
         return {**learnt, sampling.CONTROL: strata}
 
@@ -152,7 +153,7 @@ def test_no_more_rows_are_left_out_than_results_may_lose() -> None:
     kept = [float((shares_of(plan) * counts).sum()) for plan in rushed.plans]
     assert min(kept) > 0.58
     assert kept[-1] < 0.65
-    warnings = rushed.manifest.control[goal_loop.CONTROL]["told"]["warnings"]
+    warnings = rushed.manifest.control[CONTROL]["told"]["warnings"]
     assert any("max_loss" in warning["message"] for warning in warnings)
 
 

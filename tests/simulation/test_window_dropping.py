@@ -16,6 +16,7 @@ from tidegate.control.actuators.window_dropping import SHUT_AFTER_BATCHES, DropS
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
+from tidegate.control.levels import CONTROL
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import LateRows, Plan, ShedPlan
 from tidegate.model.reports import SideRows, TaskReport, TaskSeconds
@@ -81,7 +82,7 @@ class Engine:
             self.missing |= {at for low, high, _ in runs for at in range(low, high + 1, 2 * SECOND)}
         self.manifest = replace(after, control={**learnt, **window_dropping.remembered(self.settings, plan)})
         self.busy.append(busy)
-        self.told.append(learnt.get(goal_loop.CONTROL, {}).get("told", {}).get("full", 0.0))
+        self.told.append(learnt.get(CONTROL, {}).get("told", {}).get("full", 0.0))
         self.plans.append(plan)
         self.now_us += SECOND
 

@@ -43,9 +43,9 @@ from tests.spark.restless import Restless
 import tidegate as tg
 from tests.spark import shedding_flow
 from tidegate.control.balance import balancing
+from tidegate.control.goal.warm_up import WarmUp
 from tidegate.control.repair import repair
 from tidegate.driver import runner as running_module
-from tidegate.driver.engine import engine as engine_module
 from tidegate.driver.engine import piece_files
 from tidegate.driver.engine.engine import Engine
 
@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> None:
     more: dict[str, Any] = {"available_now": True}
     if options.repair:
         # Left out from the second batch on, also in a run that is young; made up for in several batches.
-        setattr(engine_module, "COLD_BATCHES", 0)  # noqa: B010
+        setattr(WarmUp, "is_cold", False)  # noqa: B010
         setattr(repair, "FIRST_COMPARISONS", 15_000.0)  # noqa: B010
         more = {"goal": tg.Goal(latency="20 milliseconds"), "shed": tg.Shed(repair="idle")}
     where = failing_at_first() if options.failing_attempts else options.where

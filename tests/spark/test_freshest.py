@@ -21,7 +21,8 @@ from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_
 
 import tidegate as tg
 from tidegate.control.goal.goal_step import Ran
-from tidegate.driver.engine import controllers, engine
+from tidegate.control.goal.warm_up import WarmUp
+from tidegate.driver.engine import controllers
 from tidegate.driver.engine.engine import Engine
 from tidegate.driver.goal_settings import goal_settings
 from tidegate.driver.streaming_query import StreamingQuery
@@ -102,7 +103,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controllers, "Ran", made_up)
     monkeypatch.setattr(Engine, "_now_us", now_us)
     monkeypatch.setattr(Engine, "_step", step)
-    monkeypatch.setattr(engine, "COLD_BATCHES", 1)
+    monkeypatch.setattr(WarmUp, "is_cold", property(lambda warm_up: not warm_up._rows))
 
 
 def start(spark: SparkSession, home: Path, *sinks: Sink) -> StreamingQuery:

@@ -19,7 +19,6 @@ from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, start
 
 import tidegate as tg
 from tidegate.control.goal.backpressure import Backpressure, TakenRows
-from tidegate.driver.engine.engine import COLD_BATCHES
 from tidegate.driver.frames.query_input import streaming_leaves
 from tidegate.driver.io import read_limits
 from tidegate.driver.quiet_logs import QuietLogs
@@ -106,7 +105,7 @@ def test_a_backlog_is_worked_off_in_batches_that_fit_and_no_row_is_missed(
     assert sorted(sink.rows) == sorted(exact())
     told = [one for one in query.telemetry if one["input_rows"]]
     # Before anything is known, batches are small; then they are as large as there is time for.
-    assert all(one["offered"]["many"] <= 2 * 5 * ROWS for one in told if one["batch"] < COLD_BATCHES)
+    assert told[0]["offered"]["many"] <= 2 * 5 * ROWS
     assert max(one["offered"]["many"] for one in told) > 2 * 5 * ROWS
     assert told[0]["goal"]["waiting"] > 0
     assert told[-1]["goal"]["waiting"] == 0

@@ -245,6 +245,19 @@ def test_words_that_only_contain_a_retired_word_are_fine(tree: Tree) -> None:
     assert tree.messages() == []
 
 
+@pytest.mark.parametrize("line", ["SPARE = 0.85", "def f(x=3):\n    return x", "LEAST = -1.5", "LATE = 1e-9"])
+def test_a_number_of_the_control_loop_outside_of_its_tuning(tree: Tree, line: str) -> None:
+    tree.put("control/goal/levels.py", f"{line}\n")
+    assert tree.violated() == ["tuned-numbers"]
+
+
+def test_plain_numbers_and_numbers_of_the_tuning_and_of_other_folders_are_fine(tree: Tree) -> None:
+    tree.put("control/goal/levels.py", "NONE, ALL, HALF, BACK, YES = 0, 1.0, 1 / 2, -1, True\n")
+    tree.put("control/goal/control_tuning.py", "SPARE = 0.85\n")
+    tree.put("control/merging.py", "MOST = 7\n")
+    assert tree.messages() == []
+
+
 def test_a_module_without_a_docstring(tree: Tree) -> None:
     (tree.root / "src/tidegate/control/silent.py").write_text("x = 1\n", encoding="utf-8")
     assert tree.messages() == ["src/tidegate/control/silent.py: no module docstring"]

@@ -11,6 +11,7 @@ batch: to plan it, and to learn from it.
     repair/            skipped pairs that a later batch finds
     receipts/          what was lost
     identity/          what a change of the flow between two runs means for the state
+    levels.py          the levels that the goal decided, for whatever acts on them
     observing.py       a goal that sheds nothing, and says what it would have shed
     planning.py        the plan of a batch; outcome.py: the manifest after it
     batch_size.py      how much of its sources a batch takes without a goal

@@ -23,7 +23,7 @@ import numpy as np
 
 #: The format version of checkpoints. Raise it with every change of a written value: files of another version
 #: are refused.
-FORMAT = 7
+FORMAT = 8
 
 T = TypeVar("T")
 

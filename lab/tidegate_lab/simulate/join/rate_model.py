@@ -17,13 +17,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.control.actuators.paper_rate import RateLoad
+from tidegate.control.goal.control_state import ControlState
+from tidegate.control.goal.control_tuning import TUNING
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.goal_values import BatchSeen, GoalSettings
-from tidegate.control.goal.hysteresis import HysteresisSettings
 from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import LoadModel
-from tidegate.control.goal.safety_margin import SafetyMarginSettings
 from tidegate.control.goal.shed_options import rate_option
+from tidegate.model.codec import from_plain
 from tidegate_lab.simulate.join.yield_curve import YieldCurve
 
 #: The one operator, point and output there is.
@@ -55,8 +56,7 @@ class RateModelSettings:
     def goal(self, seconds: float) -> GoalSettings:
         return GoalSettings(
             seconds,
-            safety_margin=SafetyMarginSettings.always(self.headroom),
-            hysteresis=HysteresisSettings(first=1),
+            tuning=replace(TUNING, margin=replace(TUNING.margin, first=self.headroom, most=self.headroom)),
         )
 
 
@@ -75,7 +75,7 @@ class RateModel:
 
     @property
     def model(self) -> LoadModel:
-        return self._goal.model
+        return self._goal.state.model
 
     def adapt(self, load: RateLoad) -> float:
         assert isinstance(load, PeriodLoad), "the model learns from what a period did, not from rows alone"
@@ -89,12 +89,16 @@ class RateModel:
         return self._fraction
 
     def snapshot(self) -> dict[str, Any]:
-        return {"fraction": self._fraction, "yield": self._yield.snapshot(), "goal": self._goal.snapshot()}
+        return {
+            "fraction": self._fraction,
+            "yield": self._yield.snapshot(),
+            "goal": self._goal.state.to_plain(),
+        }
 
     @classmethod
     def restore(cls, raw: Mapping[str, Any], settings: RateModelSettings | None = None) -> RateModel:
         restored = cls(settings)
         restored._fraction = raw["fraction"]
         restored._yield = YieldCurve.restore(raw["yield"])
-        restored._goal = LevelController.restore(raw["goal"], restored.settings.goal(1.0))
+        restored._goal = LevelController(restored.settings.goal(1.0), from_plain(ControlState, raw["goal"]))
         return restored

@@ -36,6 +36,7 @@ from tidegate.control.actuators.policy import AgeCounts, Policy, ProbeOrder, Tel
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.control.actuators.state_limit import forget, piece_bytes
 from tidegate.control.actuators.work_ahead import newest, rows_a_second, work_ahead
+from tidegate.control.levels import levels_of
 from tidegate.join.selective.kept_rows import KeptRows
 from tidegate.join.selective.planned import skips_nothing
 from tidegate.join.selective.reach import AHEAD_MAX, Ages, cell_of
@@ -103,7 +104,7 @@ def decide(
 ) -> dict[str, Skipping]:
     """What each join skips in the batch after this manifest."""
     rule = rate_rule(settings.shed, known_of(settings, manifest, "rate"))
-    levels = known_of(settings, manifest, "levels") or {}
+    levels = levels_of(manifest)
     forgotten = _forgotten(settings, manifest, operators)
     return {
         name: _skipping(
@@ -208,7 +209,6 @@ def learn(
     return {
         "kind": settings.kind,
         "rate": rule.snapshot(),
-        "levels": levels,
         "policies": policies,
         "work": {name: list(map(np.ndarray.tolist, both)) for name, both in works.items()},
         "bends": {name: bend_after(before, plan, reports, name) for name in settings.by_content},

@@ -1,57 +1,37 @@
 """Cost of an operator: fixed + per row + per comparison + per output + per byte, learnt online.
 
-Least squares over all batches so far, with exponential forgetting, so that a machine that becomes slower is
-noticed. Costs are never negative. Steady input does not determine all five costs; the undetermined ones stay
-near the last answer. Before there is one, comparisons are assumed to cost everything (selective join paper,
-section 4.1), or rows where an operator compares nothing. For time that no operator reports, most is assumed
-to be fixed (`to_fixed`), and rows to cost a usual value. The pull towards the last answer grows with the
-noise: if equal batches take one or two seconds, a slightly larger and slower batch says nothing about the row
-cost.
+Recursive least squares with exponential forgetting; costs are never negative. Steady input does not determine
+all five costs; each is pulled towards its last value, the more the noisier batches are (as in a Kalman
+filter), and the main cost least, so it absorbs what the others do not explain. The main cost is the one that
+the first batch is attributed to: comparisons, else rows; for time that no task reports the fixed cost.
 
-Ours: a batch with a far larger error than usual is an outlier (a pause, other load on the machine) and gets
-little weight. A second one in a row with the same sign is a change: it gets full weight, and earlier batches
-little. The cost of a part is remembered while hardly any of that work is done; otherwise a join that skips
-nearly all pairs would come to treat comparisons as free.
+One guard against outliers: an error far above the usual one is clipped. If the next batch errs to the same
+side, costs have changed: it counts in full, and earlier batches little. The scale of every part is remembered
+while hardly any of that work is done; otherwise a join that skips nearly all pairs would come to treat
+comparisons as free.
 
-Guarantee: a function of the batches observed, in order; exact (up to the pull towards the last answer) after
-five batches that differ enough; `snapshot` → `restore` gives the same answers.
+Guarantee: a function of the batches observed, in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+from sys import float_info
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import REPORT_BUG, FlowError
+from tidegate.control.goal.control_tuning import TUNING, LoadTuning
 from tidegate.least_squares import held_costs
-from tidegate.model.json_values import Snapshot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Fixed, rows, comparisons, outputs, bytes.
-_PARTS = 5
-#: Least pull of costs towards their last values, relative to the data; and the smaller part of it for the
-#: cost that absorbs unexplained time.
-_HOLD, _LEAST, _LEAST_FIXED = 1e-3, 0.1, 0.01
-_FIXED, _ROW, _COMPARISON = 0, 1, 2
-#: Costs are assumed to change by this part of a batch's time per batch; the rest of an error is noise.
-_CHANGE = 0.1
-#: Decay per batch of the largest recent size of each part.
-_LESS = 0.98
-#: A batch is an outlier if its error is this many times the usual one, which is known after so many batches.
-_OFF, _USUAL_AFTER = 4.0, 5
-#: Smaller errors, as a part of the time, count as chance.
-_CHANCE = 0.02
-#: First guess for unmeasured operators: seconds per row, and the largest part of the time that rows explain.
-_ROW_SECONDS, _OF_WORK = 2e-5, 0.5
-#: Noise of unmeasured operators before it is known.
-_NOISE_FIRST = 0.15
-#: Weight of the last error in the usual error, and of all earlier batches after a change.
-_NEWS, _LEFT_AFTER_CHANGE = 0.2, 0.3
+#: Parts of the effort: rows, comparisons, outputs, bytes. With the fixed cost, one more.
+PARTS = len(("rows", "comparisons", "outputs", "bytes"))
+_FIXED, _ROW, _COMPARISON = range(PARTS - 1)
 
 
 @dataclass(frozen=True)
@@ -70,127 +50,111 @@ class Effort:
 
     @classmethod
     def total(cls, efforts: Iterable[Effort]) -> Effort:
-        return cls(*np.sum([np.zeros(_PARTS - 1), *(effort.parts for effort in efforts)], axis=0).tolist())
+        return cls(*np.sum([np.zeros(PARTS), *(effort.parts for effort in efforts)], axis=0).tolist())
 
 
-@dataclass(frozen=True)
-class CostSettings:
-    """Less forgetting averages more noise away, more follows a changing machine faster."""
-
-    forgetting: float = 0.85
-    #: Attribute unexplained time to the fixed cost, not to work.
-    to_fixed: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 < self.forgetting <= 1:
-            raise FlowError(
-                "The weight that a batch keeps must be above 0 and at most 1",
-                code="INTERNAL_TUNING_INVALID",
-                got=f"forgetting {self.forgetting}",
-                do=REPORT_BUG,
-            )
+def _nothing() -> list[float]:
+    return [0.0] * (PARTS + 1)
 
 
+@dataclass
 class CostModel:
-    """Seconds as a function of effort."""
+    """Seconds as a function of effort; its fields are all that it remembers."""
 
-    def __init__(self, settings: CostSettings | None = None) -> None:
-        self.settings: CostSettings = settings or CostSettings()
-        #: Seconds: fixed, per row, per comparison, per output, per byte.
-        self.costs: NDArray[np.float64] = np.zeros(_PARTS)
-        self._products = np.zeros((_PARTS, _PARTS))
-        self._times = np.zeros(_PARTS)
-        #: The largest recent size of each part.
-        self._much = np.zeros(_PARTS)
-        #: Batches so far, their usual error, and the sign of the last batch if it was an outlier.
-        self._seen, self._usual, self._off = 0, 0.0, 0
-        #: What a batch usually takes.
-        self._time = 0.0
+    #: Seconds: fixed, per row, per comparison, per output, per byte.
+    costs: list[float] = field(default_factory=_nothing)
+    #: Weighted sums over batches of effort · effortᵀ and effort · seconds.
+    products: list[list[float]] = field(default_factory=lambda: [_nothing() for _ in _nothing()])
+    times: list[float] = field(default_factory=_nothing)
+    #: The largest recent size of each part, in the units of `products`.
+    scale: list[float] = field(default_factory=_nothing)
+    #: The part that absorbs errors; -1 before the first batch.
+    main: int = -1
+    #: The usual error and the usual time, in seconds, and the sign of the last error if it was clipped.
+    error: float = 0.0
+    time: float = 0.0
+    clipped: int = 0
+
+    @property
+    def is_blank(self) -> bool:
+        return self.main < 0
 
     @property
     def fixed(self) -> float:
-        return float(self.costs[0])
-
-    @property
-    def seen(self) -> int:
-        """Number of batches observed."""
-        return self._seen
+        return self.costs[_FIXED]
 
     @property
     def rates(self) -> NDArray[np.float64]:
         """Seconds per row, comparison, output and byte."""
-        return self.costs[1:]
+        return np.array(self.costs[1:])
 
-    def observe(self, effort: Effort, seconds: float) -> None:
-        """Learn from one batch."""
+    @property
+    def has_rows(self) -> bool:
+        """Whether a batch with rows was observed."""
+        return self.scale[_ROW] > 0
+
+    def observe(
+        self,
+        effort: Effort,
+        seconds: float,
+        tuning: LoadTuning = TUNING.load,
+        first_work: float = 1.0,
+        last_most: float = inf,
+    ) -> None:
+        """Learn from one batch.
+
+        `first_work`: the part of the first time attributed to work; `last_most`: a bound on the last cost.
+        """
         made = np.append(1.0, effort.parts)
-        if self.settings.to_fixed and not self._seen:
-            self._guess(effort, seconds)
-        weight, kept = self._judge(seconds, float(self.costs @ made))
-        self._products = kept * self._products + weight * np.outer(made, made)
-        self._times = kept * self._times + weight * made * seconds
-        self._fit()
+        if self.is_blank:
+            self.guess(effort, seconds, tuning, first_work)
+        expected = float(np.dot(self.costs, made))
+        before = np.array(self.scale)
+        known = bool((made <= 2 * before).all())
+        seconds, past = self._believed(seconds, expected, known, tuning)
+        products = past * np.array(self.products) + np.outer(made, made)
+        times = past * np.array(self.times) + made * seconds
+        self.scale = np.maximum((1 - 1 / tuning.scale_memory) * before, made).tolist()
+        self.products, self.times = products.tolist(), times.tolist()
+        # A cost is known as well as its part was large before: more work than ever says more about it.
+        unit = np.where(before > 0, before, np.where(made > 0, made, 1.0))
+        noise = max(tuning.noise_least, self.error / max(self.time, float_info.epsilon))
+        hold = np.full(PARTS + 1, (noise / tuning.drift) ** 2)
+        hold[(before == 0) | (np.arange(PARTS + 1) == self.main)] *= tuning.absorbs
+        used = np.array(self.scale) > 0
+        near = np.array(self.costs)
+        costs = held_costs(products, times, unit, used, hold, near)
+        if costs[-1] > last_most:
+            used[-1] = False
+            costs = held_costs(products, times - last_most * products[-1], unit, used, hold, near)
+            costs[-1] = last_most
+        self.costs = costs.tolist()
 
-    def _guess(self, effort: Effort, seconds: float) -> None:
-        """Before costs can be separated: rows cost a usual value, at most half of the time."""
-        part = _COMPARISON if effort.comparisons else _ROW
+    def guess(
+        self, effort: Effort, seconds: float, tuning: LoadTuning = TUNING.load, first_work: float = 1.0
+    ) -> None:
+        """Attribute the first time to the main cost, without learning from it yet."""
+        work = _COMPARISON if effort.comparisons else _ROW
         count = max(effort.comparisons or effort.rows, 1.0)
-        of_work = min(_ROW_SECONDS * count, _OF_WORK * seconds)
-        self.costs[_FIXED], self.costs[part] = seconds - of_work, of_work / count
+        self.costs[_FIXED], self.costs[work] = (1 - first_work) * seconds, first_work * seconds / count
+        self.main = work if first_work == 1 else _FIXED
+        self.error, self.time = tuning.noise_first * seconds, seconds
 
-    def _judge(self, seconds: float, expected: float) -> tuple[float, float]:
-        """The weight of a batch, and the factor on the weight of those before it."""
-        error = seconds - expected
-        side = 1 if error > 0 else -1
-        bound = _OFF * max(self._usual, _CHANCE * expected)
-        known, off = self._seen >= _USUAL_AFTER, abs(error) > bound
-        changed = known and off and side == self._off
-        outlier = known and off and not changed
-        if self._seen:
-            # Outliers do not change the usual error.
-            self._usual += _NEWS * (min(abs(error), bound if known and off else abs(error)) - self._usual)
-        self._seen += 1
-        self._time += (seconds - self._time) * max(_NEWS, 1 / self._seen)
-        self._off = side if outlier else 0
+    def _believed(
+        self, seconds: float, expected: float, known: bool, tuning: LoadTuning
+    ) -> tuple[float, float]:
+        """The seconds to learn from, and the factor on the weight of earlier batches.
+
+        `known`: there was about as much work before, so a large error is not that of an extrapolation.
+        """
+        off = seconds - expected
+        bound = tuning.clip * max(self.error, tuning.noise_least * expected)
+        side = 0 if abs(off) <= bound else 1 if off > 0 else -1
+        changed, self.clipped = side and side == self.clipped, side
+        self.error += (min(abs(off), bound) - self.error) / tuning.memory
+        self.time += (seconds - self.time) / tuning.memory
+        if not known:
+            return seconds, 1.0
         if changed:
-            return 1.0, _LEFT_AFTER_CHANGE
-        return (bound / abs(error) if outlier else 1.0), self.settings.forgetting
-
-    def _fit(self) -> None:
-        """Least squares, pulled towards the last answer."""
-        # In units of the largest recent contribution of each part, so that seconds per row and per
-        # batch have comparable weight, and a part that is hardly present does not change its cost.
-        self._much = np.maximum(_LESS * self._much, np.sqrt(np.diag(self._products)))
-        used = self._much > 0
-        unit = np.where(used, self._much, 1.0)
-        hold = np.full(_PARTS, max(_HOLD, self._noise() ** 2 * (1 - self.settings.forgetting) / _CHANGE**2))
-        if self.settings.to_fixed:
-            hold[_FIXED] *= _LEAST_FIXED
-        else:
-            hold[_COMPARISON if used[_COMPARISON] else _ROW] *= _LEAST
-        self.costs = held_costs(self._products, self._times, unit, used, hold, self.costs)
-
-    def _noise(self) -> float:
-        """The usual error of batches, as a part of their time."""
-        if self._seen < _USUAL_AFTER:
-            return _NOISE_FIRST if self.settings.to_fixed else 0.0
-        return self._usual / max(self._time, 1e-9)
-
-    def snapshot(self) -> Snapshot:
-        return {
-            "costs": self.costs.tolist(),
-            "products": self._products.tolist(),
-            "times": self._times.tolist(),
-            "much": self._much.tolist(),
-            "errors": [self._seen, self._usual, self._off, self._time],
-        }
-
-    @classmethod
-    def restore(cls, raw: Mapping[str, Any], settings: CostSettings | None = None) -> CostModel:
-        restored = cls(settings)
-        restored.costs = np.array(raw["costs"], np.float64)
-        restored._products = np.array(raw["products"], np.float64)
-        restored._times = np.array(raw["times"], np.float64)
-        restored._much = np.array(raw["much"], np.float64)
-        restored._seen, restored._usual, restored._off, restored._time = raw["errors"]
-        return restored
+            return seconds, tuning.change
+        return expected + max(-bound, min(bound, off)), 1 - 1 / tuning.memory

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidegate.control.goal.cost_model import CostSettings, Effort
-from tidegate.control.goal.hysteresis import HysteresisSettings
+from tidegate.control.goal.control_tuning import TUNING, ControlTuning
+from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.load_model import Took
-from tidegate.control.goal.optimiser import Levels
-from tidegate.control.goal.safety_margin import SafetyMarginSettings
+from tidegate.control.goal.shed_options import Levels
 from tidegate.errors import REPORT_BUG, FlowError, explain
 from tidegate.model.json_values import Metrics, Snapshot
 from tidegate.model.progress import (
@@ -31,22 +30,16 @@ class GoalSettings:
     #: By output: the weight of its loss (default 1), and the largest share of its results that may be lost.
     weights: Mapping[str, float] = field(default_factory=dict)
     max_loss: Mapping[str, float] = field(default_factory=dict)
-    safety_margin: SafetyMarginSettings = field(default_factory=SafetyMarginSettings)
-    hysteresis: HysteresisSettings = field(default_factory=HysteresisSettings)
-    #: Work that takes no more than this part of the time is always done.
-    least_share: float = 0.1
-    #: Largest factor by which the work of a shed option may grow from one batch to the next.
-    rise_max: float = 2.5
     #: Time between two triggers, 0 if batches run back to back; None if all batches are alike.
     trigger_seconds: float | None = None
-    cost: CostSettings = field(default_factory=CostSettings)
     #: Operators that may drop stale rows when nothing else suffices; None: all.
     freshest: frozenset[str] | None = None
+    tuning: ControlTuning = TUNING
 
     def __post_init__(self) -> None:
-        if not (self.batch_seconds > 0 and 0 < self.least_share <= 1 and self.rise_max > 1):
+        if not self.batch_seconds > 0:
             raise FlowError(
-                "A goal needs a time budget, a least share in (0, 1] and rise_max above 1",
+                "A goal needs a time budget",
                 code="INTERNAL_TUNING_INVALID",
                 got=self,
                 do=REPORT_BUG,
@@ -64,10 +57,12 @@ class BatchSeen:
     uneven_seconds: float = 0.0
     #: Seconds that sources are behind.
     behind_seconds: float = 0.0
-    #: False: it had no rows or ran on cold workers, so nothing is learnt from it.
+    #: False: it had no rows or ran in a process that still warms up, so nothing lasting is learnt from it.
     teaches: bool = True
-    #: It had no rows, and workers were warm: all of it was overhead.
+    #: It had no rows, and the process was warm: all of it was fixed cost.
     empty: bool = False
+    #: It had rows, and the process still warmed up.
+    cold: bool = False
     #: False: shedding is decided for longer than a batch (whole windows). A batch then does all or nothing,
     #: so its time says nothing about the error of the predicted average.
     foreseeable: bool = True
@@ -139,7 +134,9 @@ def warnings(settings: GoalSettings, decided: Decided, observes: bool = False) -
             )
         )
     at_bound = [
-        name for name, most in settings.max_loss.items() if decided.lost.get(name, 0.0) >= 0.999 * most
+        name
+        for name, most in settings.max_loss.items()
+        if decided.lost.get(name, 0.0) >= (1 - settings.tuning.level.close) * most
     ]
     if decided.short > 0 and at_bound:
         said.append(

@@ -1,36 +1,42 @@
-"""Load model: predicted time of a batch from overhead and the effort of each operator, learnt online.
+"""Load model: predicted time of a batch from what each operator does, learnt online.
 
-    batch = overhead + Σ ( fixed + row · rows + comparison · comparisons + output · outputs + byte · bytes )
+    batch = shown · Σ operators ( rows · row + comparisons · comparison + outputs · output + … ) + rest
+    rest  = fixed + rows · row
 
-Ours: the papers consider one operator. An operator whose tasks report processor time has its own model
-(`cost_model.py`). Time that no operator explains (Spark, disk, slow sinks, other load on the machine) is
-overhead (`overhead.py`), part of it per input row (the effort of SOURCES). So a cold start or a slow phase is
-not mistaken for expensive comparisons. Operators without reported time share one model of the rest of the
-batch, rows included; then the only overhead is its fixed cost.
+Ours: the papers consider one operator. Tasks of joins report their processor time, for rows (which are stored
+whatever is skipped) and for pairs separately, because a fit cannot separate them soon enough: with four times
+the rows both grow in the same batch. What no task reports is the rest: Spark, disk, slow sinks, and the work
+of operators that do not report. Each has its own `cost_model.py`. So a slow phase of the machine is not
+mistaken for expensive comparisons.
 
-A join has two models: rows, which are stored whatever is skipped, and pairs. Tasks time both separately,
-because a fit cannot separate them soon enough: with four times the rows both grow in the same batch. A join
-that attributed everything to pairs would skip nearly all of them, and with so few pairs never learn better.
+Reported seconds need not make a batch longer: work may go on beside a slow sink. So the rest has one more
+cost, the seconds of a batch per second reported; 1 at first. Where shedding does not shorten batches, it
+falls, shedding saves nothing any more, and is taken back.
 
-Guarantee: the time of a batch is linear in effort, so the saving of a shed option is known without trying it;
-one batch that takes three times as long changes neither overhead nor costs by much; a function of the batches
-observed, `snapshot` → `restore` gives the same answers.
+Guarantee: the time of a batch is linear in effort, so the saving of a shed option is known without trying it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from sys import float_info
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.goal.cost_model import CostModel, CostSettings, Effort
-from tidegate.control.goal.overhead import Overhead
-from tidegate.model.json_values import Snapshot
+from tidegate.control.goal.control_tuning import TUNING, ControlTuning, LoadTuning
+from tidegate.control.goal.cost_model import PARTS, CostModel, Effort
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+#: Pseudo-operator for reading rows and bringing them to operators.
+SOURCES = "(sources)"
+#: Least seconds of a row and of a candidate pair, far below any real cost: where work is too short to be told
+#: from noise, shedding more of it still counts as faster.
+_LEAST_RATES = np.array([float_info.epsilon] * 2 + [0.0] * 2)
 
 
 @dataclass(frozen=True)
@@ -49,123 +55,91 @@ class Took:
         return self.probing + self.keeping
 
 
-class _Measured:
-    """Cost model of one operator that reports its time."""
-
-    def __init__(self, settings: CostSettings) -> None:
-        self.probing, self.keeping = CostModel(settings), CostModel(settings)
-
-    @property
-    def fixed(self) -> float:
-        return self.probing.fixed + self.keeping.fixed
-
-    @property
-    def rates(self) -> NDArray[np.float64]:
-        rates: NDArray[np.float64] = self.probing.rates + self.keeping.rates
-        return rates
-
-    def observe(self, effort: Effort, took: Took, scale: float) -> None:
-        self.probing.observe(effort, scale * took.probing)
-        if took.keeping:
-            self.keeping.observe(Effort(effort.rows), scale * took.keeping)
-
-    def snapshot(self) -> Snapshot:
-        return {"looking": self.probing.snapshot(), "keeping": self.keeping.snapshot()}
-
-    @classmethod
-    def restore(cls, raw: Mapping[str, Any], settings: CostSettings) -> _Measured:
-        restored = cls(settings)
-        restored.probing = CostModel.restore(raw["looking"], settings)
-        restored.keeping = CostModel.restore(raw["keeping"], settings)
-        return restored
-
-
-#: Pseudo-operator for reading rows and bringing them to operators.
-SOURCES = "(sources)"
-#: Least seconds per row and per candidate pair, far below any real cost: where work is too short to be told
-#: from noise, shedding more of it still counts as faster.
-_LEAST_RATES = np.array([1e-12, 1e-14, 0.0, 0.0])
-
-
+@dataclass
 class LoadModel:
-    """Seconds of a batch from what its operators do."""
+    """Seconds of a batch from what its operators do; its fields are all that it remembers."""
 
-    def __init__(self, settings: CostSettings | None = None) -> None:
-        self.settings: CostSettings = settings or CostSettings()
-        self._models: dict[str, _Measured] = {}
-        #: All operators without reported time. Most of the rest of a batch is Spark's own work.
-        self._others = CostModel(replace(self.settings, to_fixed=True))
-        #: Time that no operator explains; unused if some operators are not measured.
-        self._overhead = Overhead()
+    #: By operator that reports its time: what pairs cost, and what rows cost.
+    probing: dict[str, CostModel] = field(default_factory=dict)
+    keeping: dict[str, CostModel] = field(default_factory=dict)
+    rest: CostModel = field(default_factory=CostModel)
+    #: All operators report their time: the rest is learnt from the rows of sources.
+    measured: bool = False
 
     @property
     def is_blank(self) -> bool:
-        """No batch has been observed: predictions mean nothing."""
-        return not self._models and not self._others.seen
-
-    @property
-    def overhead(self) -> float:
-        """Seconds of a batch that belong to no operator and do not depend on rows."""
-        return self._overhead.fixed
-
-    @property
-    def most_rows(self) -> float:
-        """Rows of the largest batches from which overhead is known."""
-        return self._overhead.most_rows
+        """No batch with rows has been observed: predictions mean nothing."""
+        return not self.probing and not self.rest.has_rows
 
     @property
     def fixed(self) -> float:
         """Seconds of a batch in which no operator does anything."""
-        return self.overhead + self._others.fixed + sum(model.fixed for model in self._models.values())
+        measured = (*self.probing.values(), *self.keeping.values())
+        return self.rest.fixed + self._shown * sum(model.fixed for model in measured)
+
+    @property
+    def _shown(self) -> float:
+        """The seconds by which a second that tasks report makes a batch longer."""
+        return self.rest.costs[-1]
 
     def rates(self, operator: str) -> NDArray[np.float64]:
         """Seconds per row, comparison, output and byte of an operator."""
+        of_rest = np.append(self.rest.rates[:-1], 0.0)
         if operator == SOURCES:
-            return np.array([self._overhead.per_row, 0.0, 0.0, 0.0])
-        known = self._models[operator].rates if operator in self._models else self._others.rates
+            return of_rest if self.measured else np.zeros(PARTS)
+        if operator not in self.probing:
+            known = np.zeros(PARTS) if self.measured else of_rest
+        else:
+            known = self.probing[operator].rates
+            known = known + self.keeping[operator].rates if operator in self.keeping else known
+            known = self._shown * known
         rates: NDArray[np.float64] = np.maximum(known, _LEAST_RATES)
         return rates
 
     def observe(
-        self, efforts: Mapping[str, Effort], busy_seconds: float, seconds: Mapping[str, Took]
+        self,
+        efforts: Mapping[str, Effort],
+        busy_seconds: float,
+        seconds: Mapping[str, Took],
+        tuning: LoadTuning = TUNING.load,
+        first_work: float | None = None,
     ) -> None:
-        """Learn from one batch: efforts, total seconds, and the seconds of operators that report them."""
-        said = {name: one for name, one in seconds.items() if name in efforts}
+        """Learn from one batch: efforts, total seconds, and the seconds of operators that report them.
+
+        `first_work`: the part of the first times that is attributed to work; None: as tuned.
+        """
+        known = {name: one for name, one in seconds.items() if name in efforts}
         # The times of operators that run in parallel add up to more than the wall time.
-        together = sum(one.seconds for one in said.values())
-        scale = min(1.0, busy_seconds / max(together, 1e-9))
-        for name, one in said.items():
-            self._models.setdefault(name, _Measured(self.settings)).observe(efforts[name], one, scale)
-        left = max(0.0, busy_seconds - scale * together)
-        operators = [name for name in efforts if name != SOURCES]
-        others = [efforts[name] for name in operators if name not in self._models]
-        if others:
-            self._others.observe(Effort.total(others), left)
-            self._overhead = Overhead()
-        elif len(said) == len(operators):
-            self._overhead.observe(efforts.get(SOURCES, Effort()).rows, left)
+        together = sum(one.seconds for one in known.values())
+        scale = min(1.0, busy_seconds / max(together, float_info.epsilon))
+        of_work = 1.0 if first_work is None else first_work
+        for name, one in known.items():
+            probing = self.probing.setdefault(name, CostModel())
+            probing.observe(efforts[name], scale * one.probing, tuning, of_work)
+            if one.keeping:
+                keeping = self.keeping.setdefault(name, CostModel())
+                keeping.observe(Effort(efforts[name].rows), scale * one.keeping, tuning, of_work)
+        others = [one for name, one in efforts.items() if name != SOURCES and name not in self.probing]
+        if (not others) != self.measured and self.rest.has_rows:
+            # Costs per row of a source are none per row of an operator.
+            self.rest = CostModel()
+        self.measured = not others
+        work = Effort.total(others) if others else efforts.get(SOURCES, Effort())
+        of_work = tuning.first_work if first_work is None else first_work
+        self._observe_rest(work, busy_seconds, scale * together, tuning, of_work)
 
-    def observe_empty(self, busy_seconds: float) -> None:
-        """Learn from a batch without rows: it is all overhead."""
-        self._overhead.observe_empty(busy_seconds)
+    def observe_empty(self, busy_seconds: float, tuning: LoadTuning = TUNING.load) -> None:
+        """Learn from a batch without rows: it is all fixed cost."""
+        self._observe_rest(Effort(), busy_seconds, 0.0, tuning, first_work=0.0)
 
-    def snapshot(self) -> Snapshot:
-        return {
-            "models": {name: model.snapshot() for name, model in self._models.items()},
-            "others": self._others.snapshot(),
-            "overhead": self._overhead.snapshot(),
-        }
-
-    @classmethod
-    def restore(cls, raw: Mapping[str, Any], settings: CostSettings | None = None) -> LoadModel:
-        restored = cls(settings)
-        restored._models = {
-            name: _Measured.restore(one, restored.settings) for name, one in raw["models"].items()
-        }
-        restored._others = CostModel.restore(raw["others"], restored._others.settings)
-        if "overhead" in raw:
-            restored._overhead = Overhead.restore(raw["overhead"])
-        return restored
+    def _observe_rest(
+        self, work: Effort, busy_seconds: float, reported: float, tuning: LoadTuning, first_work: float
+    ) -> None:
+        """Learn from the time of a batch and the seconds of it that tasks reported."""
+        if self.rest.is_blank:
+            self.rest.guess(work, busy_seconds - reported, tuning, first_work)
+            self.rest.costs[-1] = 1.0
+        self.rest.observe(replace(work, bytes=reported), busy_seconds, tuning, last_most=1.0)
 
 
 def wall_seconds(instances: Sequence[float], parallelism: int) -> float:
@@ -176,3 +150,52 @@ def wall_seconds(instances: Sequence[float], parallelism: int) -> float:
 def uneven_seconds(instances: Sequence[float], parallelism: int) -> float:
     """Seconds that an operator would save if its instances were equally loaded."""
     return wall_seconds(instances, parallelism) - sum(instances) / max(1, min(parallelism, len(instances)))
+
+
+@dataclass
+class SafetyMargin:
+    """The part of the time budget kept free, learnt from the errors of predictions.
+
+    A fixed margin wastes time on a quiet machine and is too small on a busy one. The error of a prediction
+    covers all there is: costs, rows, other load. The margin is an upper quantile: the mean
+    error and as many standard deviations as one batch in ninety exceeds. Batches that were shorter than
+    predicted need no margin, so the deviation is that above the mean. Errors are clipped, so a single bad
+    batch changes little.
+    """
+
+    #: Errors as parts of the budget: their number, mean, and variance above the mean.
+
+    seen: int = 0
+    mean: float = 0.0
+    variance: float = 0.0
+
+    def part(self, tuning: ControlTuning = TUNING) -> float:
+        """The safety margin as a part of the time budget."""
+        margin = tuning.margin
+        if not self.seen:
+            return margin.first
+        high = self.mean + margin.deviations * max(self._deviation, tuning.load.noise_least)
+        return min(max(0.0, high / (1 + max(0.0, high))), margin.most)
+
+    @property
+    def _deviation(self) -> float:
+        return math.sqrt(self.variance)
+
+    def observe(
+        self, predicted: float, took: float, batch_seconds: float, tuning: ControlTuning = TUNING
+    ) -> None:
+        """Record an error relative to the budget: a short batch may err by much of itself and little of the
+        budget.
+        """
+        margin = tuning.margin
+        if not self.seen:
+            assumed = margin.first / (1 - margin.first) / margin.deviations
+            self.variance = assumed**2
+        self.seen += 1
+        bound = tuning.load.clip * max(self._deviation, tuning.load.noise_least)
+        off = (took - predicted) / max(predicted, batch_seconds / 2) - self.mean
+        off = max(-bound, min(bound, off))
+        memory = min(margin.memory, 2 + self.seen)
+        self.mean += off / memory
+        # Errors above the mean are half of all, so they count twice.
+        self.variance += ((2 * off**2 if off > 0 else 0.0) - self.variance) / memory

@@ -30,23 +30,19 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
+from sys import float_info
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.control.convex_hull import hull
-from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.control_tuning import TUNING, LevelTuning
+from tidegate.control.goal.cost_model import PARTS, Effort
 from tidegate.control.goal.load_model import LoadModel
-from tidegate.control.goal.shed_options import ShedOption
+from tidegate.control.goal.shed_options import Levels, ShedOption
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-Levels = Mapping[str, float]
-
-#: Largest number of rounds of `fit`, and the part of the target that may be missing in the end.
-_ROUNDS, _CLOSE = 12, 1e-3
 
 
 @dataclass(frozen=True)
@@ -67,9 +63,10 @@ class PlanForecast:
         options: Sequence[ShedOption],
         weights: Mapping[str, float],
         max_loss: Mapping[str, float],
+        tuning: LevelTuning = TUNING.level,
     ) -> None:
         self.options: dict[str, ShedOption] = {option.point: option for option in options}
-        self.weights, self.max_loss = weights, max_loss
+        self.weights, self.max_loss, self.tuning = weights, max_loss, tuning
         self.fixed: float = model.fixed
         #: By operator: seconds for its rows, comparisons, outputs and bytes without shedding.
         self._full = {name: model.rates(name) * effort.parts for name, effort in ahead.items()}
@@ -101,7 +98,7 @@ class PlanForecast:
 
     def spent(self, levels: Levels, operators: Collection[str]) -> float:
         """Row-dependent seconds of some of its operators."""
-        left = {name: np.ones(4) for name in self._full}
+        left = {name: np.ones(PARTS) for name in self._full}
         for point, option in self.options.items():
             for name, kept in option.kept_at(levels[point]).items():
                 if name in left:
@@ -142,7 +139,7 @@ class PlanForecast:
         """The levels with the least loss at which the batch fits the target."""
         found = self._fit(target, deeper, easier)
         shut: dict[str, float] = {}
-        while found.short > _CLOSE * target:
+        while found.short > self.tuning.close * target:
             output = self._cheapest_to_shut(found.levels, shut)
             if output is None:
                 break
@@ -163,7 +160,7 @@ class PlanForecast:
         lost = self.lost(start)
         room = {output: max(0.0, most - lost.get(output, 0.0)) for output, most in self.max_loss.items()}
         levels, needed = start, self.seconds(start) - target
-        for _ in range(_ROUNDS):
+        for _ in range(self.tuning.steps):
             found = allocate(curves, self.weights, room, needed)
             levels = {
                 **start,
@@ -174,7 +171,7 @@ class PlanForecast:
                 },
             }
             over = self.seconds(levels) - target
-            if over <= _CLOSE * target or found.short > 0:
+            if over <= self.tuning.close * target or found.short > 0:
                 break
             needed += over
         return Fit(levels, max(0.0, self.seconds(levels) - target))
@@ -211,10 +208,6 @@ class PlanForecast:
 
     def _bounded(self, option: ShedOption) -> bool:
         return any(self.max_loss.get(output, 1.0) < 1 for output in option.lost)
-
-
-#: Smaller parts of a bound are rounding errors.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +254,7 @@ def allocate(
         return cheapest
     # Bounds stop the cheapest order. The order that uses the bounds least per second may save more.
     outputs = {output for curve in curves for output in curve.lost}
-    tightness = {output: 1 / max(max_loss.get(output, np.inf), _ROUNDING) for output in outputs}
+    tightness = {output: 1 / max(max_loss.get(output, np.inf), float_info.epsilon) for output in outputs}
     frugal = _taken(curves, tightness, max_loss, np.inf)
     missing, more = cheapest.short, frugal.total - cheapest.total
     # Both keep the bounds, so every mixture does; take the one nearest to the cheapest that suffices.

@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.control.actuators.paper_rate import FRACTION_MIN
+from tidegate.control.goal.control_tuning import TUNING
+from tidegate.control.goal.cost_model import PARTS
 from tidegate.sift.construct.configuration import configure
 from tidegate.window.drop.drop_cost import dropped_rows
 from tidegate.window.drop.network import Network
@@ -36,8 +38,8 @@ from tidegate.window.drop.window_drop import share_max
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Number of breakpoints of smooth curves.
-_STEPS = 25
+#: By shed option: probe, admit, sample or drop ratio, or 1 for an output that is shut off.
+Levels = Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +125,7 @@ def rate_option(
 
     `drops_rows`: the share √r of the rows enters, so that handling and storing them costs less, too.
     """
-    levels = np.geomspace(1.0, FRACTION_MIN, _STEPS)
+    levels = np.geomspace(1.0, FRACTION_MIN, TUNING.level.steps)
     rows = np.sqrt(levels) if drops_rows else None
     return _join(point, outputs, levels, levels ** min(1.0, bend), behind or {}, rows)
 
@@ -140,7 +142,7 @@ def regions_option(
     """A match behind a sifter of these regions: the loss is that of QoS at the best thresholds for each
     ratio.
     """
-    levels = np.linspace(1.0, FRACTION_MIN, _STEPS)
+    levels = np.linspace(1.0, FRACTION_MIN, TUNING.level.steps)
     thresholds = [configure(region_qos, frequencies, nonempty, z, fairness) for z in levels.tolist()]
     lost = np.array([float(region_qos @ one) for one in thresholds])
     worth = float(region_qos.sum())
@@ -196,7 +198,7 @@ def rows_going(network: Network, drop: DropPlacement) -> dict[str, float]:
 
 def shut_option(output: str, own: Collection[str]) -> ShedOption:
     """An output that may be shut off, with the operators that serve no other output."""
-    gone = np.array([[1.0] * 4, [0.0] * 4])
+    gone = np.array([[1.0] * PARTS, [0.0] * PARTS])
     levels = np.array([0.0, 1.0])
     return ShedOption(output, levels, dict.fromkeys(own, gone), {output: levels}, whole=True)
 
@@ -229,7 +231,9 @@ def _match(
 
 def _less(left: NDArray[np.float64], behind: Mapping[str, float]) -> dict[str, NDArray[np.float64]]:
     """Operators downstream have less work by the share of their rows that is missing."""
-    return {name: np.repeat((1 - share * (1 - left))[:, None], 4, axis=1) for name, share in behind.items()}
+    return {
+        name: np.repeat((1 - share * (1 - left))[:, None], PARTS, axis=1) for name, share in behind.items()
+    }
 
 
 def _shares(lost: NDArray[np.float64], outputs: Mapping[str, float]) -> dict[str, NDArray[np.float64]]:

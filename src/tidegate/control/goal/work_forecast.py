@@ -129,10 +129,10 @@ class WorkForecast:
             # Downstream windows had fewer rows because windows before them were dropped.
             for name, kept in drop.items():
                 if name in full and not self._reads_all(name):
-                    full[name] = _times(full[name], 1 / max(kept, 0.05))
+                    full[name] = _times(full[name], 1 / max(kept, self.settings.goal.tuning.level.measurable))
         for name, rows in self._offered_to_windows().items():
             lost = efforts[name].rows / rows if rows else 1.0
-            outputs = efforts[name].outputs / max(lost, 0.05)
+            outputs = efforts[name].outputs / max(lost, self.settings.goal.tuning.level.measurable)
             full[name] = _times(Effort(rows, 0.0, outputs, efforts[name].bytes), self.growth)
         for name in self._sampled & full.keys():
             full[name] = replace(full[name], comparisons=full[name].rows)

@@ -27,17 +27,17 @@ _EACH = "*"
 #: or as a text.
 _CONTROL = (
     *(("balance",), ("scale",), ("receipts",), ("sources",), ("sources_dropped",)),
-    *(("levels",), ("policies",), ("work",), ("bends",), ("forget_us",), ("kept",)),
-    ("would_forget_us",),
+    *(("policies",), ("work",), ("bends",), ("forget_us",), ("kept",), ("would_forget_us",)),
     *(("estimates", "rows"), ("estimates", "shares"), ("estimates", "left_out")),
     *(("adding_up", "ratio"), ("adding_up", "by_row")),
     *(("sift", "matches", _EACH, "sifter", "name"), ("sift", "matches"), ("freshest", "streams")),
-    *(("goal", "limits"), ("goal", "intake", "streams"), ("goal", "one", "model", "models")),
+    *(("goal", "limits"), ("goal", "sources", "streams")),
+    *(("goal", model, part) for model in ("model", "cold") for part in ("probing", "keeping")),
 )
 #: Where those of window drop stand, which are made of the names of outputs.
 _DROPS = (
     *(("windows", "shut"), ("windows", "shares"), ("windows", "drops"), ("windows", "advance_us")),
-    *(("goal", "levels"), ("goal", "one", "levels")),
+    *(("goal", "levels"), ("goal", "lasting")),
 )
 #: What was decided about windows, in the control state and in plans: streams and operators, and outputs.
 _DROPPED: tuple[tuple[str, ...], ...] = (("windows",), ("gaps",), ("gaps", _EACH))

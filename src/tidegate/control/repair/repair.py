@@ -25,6 +25,7 @@ from typing import Any
 
 from tidegate.api.goal import IDLE
 from tidegate.control.goal.cost_model import CostModel, Effort
+from tidegate.model.codec import from_plain, to_plain
 from tidegate.model.debts import Debt, DebtCell, DebtRepair, RepairCell
 from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
@@ -132,7 +133,7 @@ def learn(
         # Of the last batch that repaired.
         "comparisons": comparisons,
         "seconds": seconds,
-        "model": model.snapshot(),
+        "model": to_plain(model),
     }
 
 
@@ -146,7 +147,7 @@ def repair_seconds(reports: Sequence[TaskReport], parallelism: int) -> float:
 
 
 def _model(known: Mapping[str, Any]) -> CostModel:
-    return CostModel.restore(known["model"]) if "model" in known else CostModel()
+    return from_plain(CostModel, known["model"]) if "model" in known else CostModel()
 
 
 def _most_valuable(debts: Sequence[Debt], model: CostModel, room: Room) -> Iterator[tuple[Debt, RepairCell]]:

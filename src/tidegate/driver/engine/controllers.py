@@ -19,6 +19,7 @@ from tidegate.control.balance import balancing
 from tidegate.control.balance.skew_scan import loads_ahead
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import Ran
+from tidegate.control.levels import CONTROL
 from tidegate.control.receipts import completeness, warnings
 from tidegate.control.receipts.receipts import BatchOutcome, receipt_of
 from tidegate.control.receipts.warnings import BatchWarning, receipt_warnings
@@ -252,7 +253,7 @@ class Controllers:
         telemetry["debts"] = debt_metrics(plan, after, done.settled, self._operators) if repairs else {}
         telemetry["settled"] = self.is_settled(after)
         telemetry["expected"] = _expected(done.before)
-        telemetry["goal"] = after.control.get(goal_loop.CONTROL, {}).get("told")
+        telemetry["goal"] = after.control.get(CONTROL, {}).get("told")
         telemetry["sift"] = sift_metrics(plan, done.matched, done.entered.rows, after)
         telemetry["windows"] = self.dropping.metrics(plan, done.before, after)
         telemetry["estimates"] = self.estimating.metrics(plan, done.settled, done.before, after)
@@ -271,7 +272,7 @@ class Controllers:
 
     def _warnings(self, done: BatchDone, receipt: Metrics) -> list[Metrics]:
         """All warnings after a batch; since when each holds goes into the manifest."""
-        goal = (done.after.control.get(goal_loop.CONTROL, {}).get("told") or {}).get("warnings", ())
+        goal = (done.after.control.get(CONTROL, {}).get("told") or {}).get("warnings", ())
         found = [BatchWarning(one["code"], one["message"]) for one in goal]
         found += [*receipt_warnings(receipt)]
         known = done.before.control.get(warnings.CONTROL, {})

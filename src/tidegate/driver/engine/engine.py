@@ -30,6 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.control import planning
 from tidegate.control.goal import goal_loop
+from tidegate.control.goal.warm_up import WarmUp
 from tidegate.control.identity.flow_change import FlowChange
 from tidegate.control.latency import Availability, latency_of
 from tidegate.control.outcome import changes_nothing, manifest_after, newest_seen
@@ -86,8 +87,6 @@ CONF = {
     # The engine runs the plans of the streams itself, as ordinary batches (`frames/query_input.py`).
     "spark.sql.streaming.unsupportedOperationCheck": "false",
 }
-#: The first batches of a run are not representative: Java and Python still load and compile.
-COLD_BATCHES = 3
 
 
 class Engine:
@@ -135,7 +134,7 @@ class Engine:
         self._work_orders = WorkOrders(compiled, checkpoint.store.url, self._staging)
         #: The time that Spark needs around a batch, and the duration of the last batch without it.
         self._outside_seconds, self._last_duration = 0.0, 0.0
-        self._batches_run = 0
+        self._warm_up = WarmUp()
         self._took_rows = True
         self._skew_scan = SkewScan(compiled, settings.balance)
         self._availabilities = Availabilities(compiled)
@@ -380,6 +379,7 @@ class Engine:
                 )
             self._hold_back(done)
         done.latency = self.latency(done, self._clock())
+        self._warm_up.observe(sum(telemetry["offered"].values()), busy_seconds)
         # Many passes without rows tell nothing about the batches to come.
         self.controllers.learn(done, busy_seconds, self._is_cold or done.plan.settles, self._times)
         by_memory = None if self.limits is None else self.limits.by_memory
@@ -447,7 +447,7 @@ class Engine:
 
     @property
     def _is_cold(self) -> bool:
-        return self._batches_run < COLD_BATCHES
+        return self._warm_up.is_cold
 
     def _measure_outside(self, duration: float) -> None:
         """Measure the time that Spark needs around a batch; it is known one batch later."""
@@ -457,7 +457,6 @@ class Engine:
             whole = last.durationMs().get("triggerExecution") / 1000
             self._outside_seconds = max(0.0, whole - self._last_duration)
         self._last_duration = duration
-        self._batches_run += 1
 
     def _run_pass(self, rows: StreamRows | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
         with self._times.timed("build"):

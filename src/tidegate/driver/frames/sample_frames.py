@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 from tidegate.control.actuators import sampling
 from tidegate.control.actuators.sampling import EstimateSettings
-from tidegate.control.goal import goal_loop
+from tidegate.control.levels import levels_of
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.sql_text import literal, lot
@@ -87,7 +87,7 @@ class Estimating:
         """What sampling learns from a batch, for its manifest; the goal has learnt before."""
         if self._settings is None:
             return {}
-        levels = after.control.get(goal_loop.CONTROL, {}).get("levels", {})
+        levels = levels_of(after)
         learnt = sampling.learn(self._settings, before, plan, reports, after, levels)
         return {sampling.CONTROL: learnt}
 

@@ -38,8 +38,9 @@ from tidegate.driver.io.file_log import FILE_SOURCE, FileLog, leaf_sources
 from tidegate.driver.java_collections import java_items
 
 _log = logging.getLogger(__name__)
-#: Limits of the first batch of a new stream: bytes of files, and rows.
-_FIRST_BYTES, _FIRST_ROWS = 64 * 2**20, 200_000
+#: Limits of the first batch of a new stream: bytes of files, and rows. A cold process handles so many within
+#: about a second; while batches are short, the next ones have up to four times as many.
+_FIRST_BYTES, _FIRST_ROWS = 4 * 2**20, 20_000
 #: Limits that differ by less than this share are not updated: under steady load they vary a little.
 _NEARLY = 0.1
 #: Spark discards its list of unread files if it is shorter than this share of the limit

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from tidegate.control.goal.cost_model import CostModel, CostSettings, Effort
-from tidegate.errors import FlowError
+from tidegate.control.goal.cost_model import CostModel, Effort
+from tidegate.model.codec import from_plain, to_plain
 
 TRUE = np.array([0.2, 3e-5, 1e-7, 2e-5, 1e-8])
 
@@ -46,7 +46,7 @@ def test_costs_are_never_negative() -> None:
     model = CostModel()
     for rows, seconds in ((1000, 2.0), (2000, 1.0), (3000, 0.1)):
         model.observe(Effort(rows, 1e6, 10), seconds)
-    assert (model.costs >= 0).all()
+    assert min(model.costs) >= 0
 
 
 def test_a_machine_that_becomes_slower_is_noticed() -> None:
@@ -61,16 +61,10 @@ def test_a_machine_that_becomes_slower_is_noticed() -> None:
 
 def test_a_restored_model_goes_on_with_the_same_answers() -> None:
     model = taught(5)
-    restored = CostModel.restore(json.loads(json.dumps(model.snapshot())))
+    restored = from_plain(CostModel, json.loads(json.dumps(to_plain(model))))
     for one in (model, restored):
         one.observe(Effort(5e3, 1e6, 2e3), 0.7)
-    assert restored.costs.tolist() == model.costs.tolist()
-
-
-@pytest.mark.parametrize("forgetting", [0.0, 1.1])
-def test_a_weight_that_grows_or_vanishes_is_refused(forgetting: float) -> None:
-    with pytest.raises(FlowError, match="INTERNAL_TUNING_INVALID"):
-        CostSettings(forgetting)
+    assert restored == model
 
 
 def test_one_batch_that_is_off_is_an_outlier_and_two_in_a_row_are_a_change() -> None:
@@ -79,7 +73,10 @@ def test_one_batch_that_is_off_is_an_outlier_and_two_in_a_row_are_a_change() -> 
     model.observe(some, 5 * truth(some))
     assert predicted(model, some) == pytest.approx(truth(some), rel=0.1)
     model.observe(some, 5 * truth(some))
-    assert predicted(model, some) > 2.5 * truth(some)
+    assert predicted(model, some) > 2 * truth(some)
+    for _ in range(3):
+        model.observe(some, 5 * truth(some))
+    assert predicted(model, some) == pytest.approx(5 * truth(some), rel=0.1)
 
 
 def test_what_comparisons_cost_is_remembered_while_next_to_none_are_made() -> None:

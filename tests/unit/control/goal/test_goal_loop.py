@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.control.goal.backpressure import Backpressure, Fits, TakenRows
-from tidegate.control.goal.forecast import Arrivals, Expected
+from tidegate.control.goal.forecast import Expected
 from tidegate.control.goal.goal_loop import Coming, what_fits
 from tidegate.control.goal.goal_values import Decided, GoalSettings
 
@@ -24,13 +24,13 @@ def sources(waiting: int) -> Backpressure:
     return intake
 
 
-def coming(waiting: int = 0, rate: float = 40.0) -> Coming:
+def coming(rate: float = 40.0) -> Coming:
     """80 rows are wanted, for which there is time; fewer come in a second."""
-    return Coming(Arrivals(), sources(waiting), 80, 80.0, 1.0, Expected(rate, 0.0, rate))
+    return Coming(80, 80.0, 1.0, Expected(rate, 0.0, rate))
 
 
 def fits(expected: float, waiting: int = 0, most: float = 1e9) -> Fits:
-    return what_fits(GOAL, decided(expected), coming(waiting), most)
+    return what_fits(GOAL, decided(expected), coming(), sources(waiting), most)
 
 
 def test_no_row_is_kept_waiting_by_time_that_is_kept_free() -> None:
@@ -45,12 +45,12 @@ def test_rows_that_wait_are_let_in_with_time_to_spare() -> None:
 
 def test_what_fits_with_all_left_out_is_more_and_no_more_than_was_seen() -> None:
     assert fits(0.9).deepest == pytest.approx(2 * fits(0.9).full)
-    assert fits(0.6, most=100) == Fits(100, 100, 100, tried=True)
+    assert fits(0.6, most=100) == Fits(100, 100, 100)
 
 
 def test_where_overhead_takes_all_the_time_batches_are_longer() -> None:
     late = Decided({}, 1.6, 1.6, 1.2, 1.6, {}, expected=1.6)
-    assert what_fits(GOAL, late, coming(), 1e9).decided == pytest.approx(80 * 0.6 / 0.4)
+    assert what_fits(GOAL, late, coming(), sources(0), 1e9).decided == pytest.approx(80 * 0.6 / 0.4)
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,11 @@ def test_where_overhead_takes_all_the_time_batches_are_longer() -> None:
 )
 def test_batches_are_long_enough_to_keep_up_with_what_comes(rate: float, seconds: float) -> None:
     # 80 rows take 0.6 s, and half a second is fixed; two seconds is the most that is tried.
-    found = what_fits(GOAL, decided(1.1), coming(rate=rate), 1e9)
+    found = what_fits(GOAL, decided(1.1), coming(rate), sources(0), 1e9)
     assert found.decided == pytest.approx(80 * (seconds - 0.5) / 0.6)
 
 
 def test_while_rows_wait_a_little_more_than_what_comes_is_let_in() -> None:
-    found = what_fits(GOAL, decided(1.1), coming(waiting=3, rate=80.0), 1e9)
+    found = what_fits(GOAL, decided(1.1), coming(80.0), sources(3), 1e9)
     # 80 come and 96 are kept up with, in 1.8 s.
     assert found.decided == pytest.approx(80 * (0.5 / (1 - 0.6 / 80 * 96) - 0.5) / 0.6)

@@ -13,6 +13,7 @@ from tests.unit.control.test_outcome import a_report
 from tidegate.control.goal.cost_model import CostModel, Effort
 from tidegate.control.repair import repair
 from tidegate.control.repair.repair import RepairSettings, choose, everything, learn
+from tidegate.model.codec import from_plain, to_plain
 from tidegate.model.debts import Debt, DebtCell, DebtRepair, RepairCell
 from tidegate.model.reports import Repaired, SideRows
 from tidegate.model.skip_plan import Skipping
@@ -40,7 +41,7 @@ def chosen(
     model = CostModel()
     model.costs[2] = per_comparison
     control: dict[str, Any] = {"rows": rows, "ordinary": [0.1, ordinary], "comparisons": known}
-    control |= {"seconds": took, "model": model.snapshot()}
+    control |= {"seconds": took, "model": to_plain(model)}
     paid = choose(settings, replace(manifest(*debts), control={repair.CONTROL: control}), {"near": skipping})
     return [
         (one.batch, cell.age, cell.since, cell.until) for one in paid.get("near", ()) for cell in one.cells
@@ -127,7 +128,7 @@ def test_what_paying_costs_is_learnt_and_survives_json() -> None:
         learnt = learn(SETTINGS, known, paid, [report, replace(report, instance=1)], 0.3, cold=False)
         known = replace(known, control={repair.CONTROL: json.loads(json.dumps(learnt))})
     # Two instances that take a second each, on two cores: a second.
-    model = CostModel.restore(learnt["model"])
+    model = from_plain(CostModel, learnt["model"])
     assert model.fixed + float(model.rates @ Effort(1, 6000, 20).parts) == pytest.approx(3.0, rel=0.1)
     assert (learnt["comparisons"], learnt["seconds"]) == (1000, 0.5)
     assert learnt["ordinary"] == [0.3] * repair.ORDINARY_KEPT
@@ -137,6 +138,6 @@ def test_cold_batches_and_batches_that_pay_nothing_teach_no_costs() -> None:
     report = replace(a_report(), repaired=Repaired(1000, 10, 1.0), rows=SideRows(offered=(3, 4)))
     for paid, cold in ((plan(), False), (plan(repairs={"near": (DebtRepair(1, ()),)}), True)):
         learnt = learn(SETTINGS, manifest(), paid, [report], 0.3, cold=cold)
-        model = CostModel.restore(learnt["model"])
+        model = from_plain(CostModel, learnt["model"])
         assert model.fixed + float(model.rates @ Effort(1, 1000, 10).parts) == 0
         assert (learnt["rows"], learnt["comparisons"]) == (7, 0)
