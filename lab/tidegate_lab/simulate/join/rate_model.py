@@ -54,10 +54,9 @@ class RateModelSettings:
     headroom: float = 0.1
 
     def goal(self, seconds: float) -> GoalSettings:
-        return GoalSettings(
-            seconds,
-            tuning=replace(TUNING, margin=replace(TUNING.margin, first=self.headroom, most=self.headroom)),
-        )
+        # So many deviations that the margin is always at its largest.
+        margin = replace(TUNING.margin, deviations=1e9, most=self.headroom)
+        return GoalSettings(seconds, tuning=replace(TUNING, margin=margin))
 
 
 class RateModel:

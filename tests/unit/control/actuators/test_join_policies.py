@@ -18,6 +18,7 @@ from tidegate.control.actuators.join_policies import OrderedShape, kind_of, poli
 from tidegate.control.actuators.join_shedding import BatchTime, FromGoal, OverloadSettings
 from tidegate.control.actuators.paper_rate import RateLoad
 from tidegate.control.actuators.policy import AgeCounts, Decision, ProbeOrder, Telemetry
+from tidegate.control.levels import CONTROL
 from tidegate.errors import FlowError
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.graph import OperatorTraits
@@ -133,7 +134,7 @@ def learnt(
     given, time = FromGoal({}, {"near": level}, {"near": work}), BatchTime(0.5)
     operators = {"near": EVEN}
     control = join_shedding.learn(settings, before, plan, [report], before, operators, time, given)
-    return replace(before, control=control)
+    return replace(before, control={**control, CONTROL: {"levels": given.levels}})
 
 
 def test_adaptive_enters_a_burst_with_the_order_that_it_learnt_before() -> None:

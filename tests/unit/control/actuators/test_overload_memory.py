@@ -12,6 +12,7 @@ from tidegate.api.goal import Shed
 from tidegate.control import planning
 from tidegate.control.actuators.join_policies import JoinShape, kind_of
 from tidegate.control.actuators.join_shedding import OverloadSettings, decide, productivity_by_age
+from tidegate.control.levels import CONTROL
 from tidegate.join.within import Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
@@ -82,7 +83,7 @@ def test_a_shortened_window_is_the_newest_part_of_the_time_in_which_matches_lie(
 ) -> None:
     """Half of the basic windows, of 1 second or of 0.4 that begin 4 seconds back."""
     shed = Shed(join="window_reduction")
-    known = replace(manifest(None), control={"kind": kind_of(shed), "levels": {"near": 0.5}})
+    known = replace(manifest(None), control={"kind": kind_of(shed), CONTROL: {"levels": {"near": 0.5}}})
     operator = replace(NEAR, within=Within(lower * SECOND, 10 * SECOND))
     settings = OverloadSettings(shed, ("near",), 1.0, 1.0)
     forget_us = decide(settings, known, {"near": operator})["near"].forget_us
