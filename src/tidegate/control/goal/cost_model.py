@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import inf
 from sys import float_info
 from typing import TYPE_CHECKING
 
@@ -99,15 +98,17 @@ class CostModel:
         seconds: float,
         tuning: LoadTuning = TUNING.load,
         first_work: float = 1.0,
-        last_most: float = inf,
+        last: float | None = None,
     ) -> None:
         """Learn from one batch.
 
-        `first_work`: the part of the first time attributed to work; `last_most`: a bound on the last cost.
+        `first_work`: the part of the first time attributed to work; `last`: the last cost, if it is known.
         """
         made = np.append(1.0, effort.parts)
         if self.is_blank:
             self.guess(effort, seconds, tuning, first_work)
+        if last is not None:
+            self.costs[-1] = last
         expected = float(np.dot(self.costs, made))
         before = np.array(self.scale)
         known = bool((made <= 2 * before).all())
@@ -123,12 +124,14 @@ class CostModel:
         hold[(before == 0) | (np.arange(PARTS + 1) == self.main)] *= tuning.absorbs
         used = np.array(self.scale) > 0
         near = np.array(self.costs)
+        if last is not None:
+            used[-1], times = False, times - last * products[-1]
         costs = held_costs(products, times, unit, used, hold, near)
-        if costs[-1] > last_most:
-            used[-1] = False
-            costs = held_costs(products, times - last_most * products[-1], unit, used, hold, near)
-            costs[-1] = last_most
+        if not costs[self.main]:
+            # What the main cost cannot absorb, because it would be negative, others do.
+            costs = held_costs(products, times, unit, used, tuning.absorbs * hold, near)
         self.costs = costs.tolist()
+        self.costs[-1] = self.costs[-1] if last is None else last
 
     def guess(
         self, effort: Effort, seconds: float, tuning: LoadTuning = TUNING.load, first_work: float = 1.0

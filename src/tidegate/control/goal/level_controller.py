@@ -79,13 +79,13 @@ class LevelController:
         """Learn from a batch; the model to decide by."""
         state, tuning = self.state, self.tuning
         if batch.empty:
-            state.model.observe_empty(batch.busy_seconds, tuning.load)
+            state.model.observe_empty(batch.busy_seconds, tuning)
         if batch.cold and state.model.is_blank:
             state.cold = state.cold or LoadModel()
-            state.cold.observe(batch.efforts, batch.busy_seconds, batch.seconds, tuning.load, first_work=0.0)
+            state.cold.observe(batch.efforts, batch.busy_seconds, batch.seconds, tuning, first_work=0.0)
         if batch.teaches:
             state.cold = None
-            state.model.observe(batch.efforts, batch.busy_seconds, batch.seconds, tuning.load)
+            state.model.observe(batch.efforts, batch.busy_seconds, batch.seconds, tuning)
             if state.predicted is not None and batch.foreseeable:
                 time = self.settings.batch_seconds
                 state.margin.observe(state.predicted, batch.busy_seconds, time, tuning)
@@ -116,8 +116,9 @@ class LevelController:
         # Back to back, a short batch is followed by few rows; that is no reason to ease.
         settled = forecast.times(usual)
         planned = settled.seconds(state.lasting)
-        if state.hysteresis.eases(planned / target, self.tuning.ease):
-            easier = settled.fit(target, easier=state.lasting).levels
+        fills = state.hysteresis.eases(planned / target, self.tuning.ease)
+        if fills is not None:
+            easier = settled.fit(fills * target, easier=state.lasting).levels
             state.lasting = self._not_too_fast(forecast, easier)
         else:
             self._mix(settled, planned)

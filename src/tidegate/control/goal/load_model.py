@@ -9,9 +9,9 @@ the rows both grow in the same batch. What no task reports is the rest: Spark, d
 of operators that do not report. Each has its own `cost_model.py`. So a slow phase of the machine is not
 mistaken for expensive comparisons.
 
-Reported seconds need not make a batch longer: work may go on beside a slow sink. So the rest has one more
-cost, the seconds of a batch per second reported; 1 at first. Where shedding does not shorten batches, it
-falls, shedding saves nothing any more, and is taken back.
+Reported seconds need not make a batch longer: work may go on beside a slow sink. Two batches in a row with
+about as many rows, of which one reports fewer seconds, tell how much shorter that makes it (`Shortening`).
+Where shedding does not shorten batches, it saves nothing any more, and is taken back.
 
 Guarantee: the time of a batch is linear in effort, so the saving of a shed option is known without trying it.
 """
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.goal.control_tuning import TUNING, ControlTuning, LoadTuning
+from tidegate.control.goal.control_tuning import TUNING, ControlTuning
 from tidegate.control.goal.cost_model import PARTS, CostModel, Effort
 
 if TYPE_CHECKING:
@@ -56,6 +56,40 @@ class Took:
 
 
 @dataclass
+class Shortening:
+    """By how many seconds a batch is shorter for each second less that tasks report: 1 unless measured.
+
+    From differences of batches that follow each other, because these do not depend on slower changes of the
+    machine. They fade, so that shedding is tried again after a while.
+    """
+
+    #: Of the last batch: rows, reported seconds, seconds.
+    rows: float = 0.0
+    reported: float = 0.0
+    seconds: float = 0.0
+    #: Weighted sums of squared differences of reported seconds, and of these by differences of seconds.
+    squares: float = 0.0
+    products: float = 0.0
+    part: float = 1.0
+
+    def observe(
+        self, rows: float, reported: float, seconds: float, error: float, tuning: ControlTuning
+    ) -> None:
+        """After a batch; `error`: by which seconds usually differ from those predicted."""
+        less, shorter = self.reported - reported, self.seconds - seconds
+        little = tuning.level.measurable
+        if abs(rows - self.rows) <= little * rows and abs(less) > little * reported:
+            # A pause is no evidence: no pair counts for more than twice the expected.
+            shorter = less + max(-2 * abs(less), min(2 * abs(less), shorter - less))
+            past = 1 - 1 / tuning.load.scale_memory
+            self.squares = past * self.squares + less**2
+            self.products = past * self.products + less * shorter
+            doubt = 2 * error**2 + float_info.min
+            self.part = min(1.0, max(0.0, (self.products + doubt) / (self.squares + doubt)))
+        self.rows, self.reported, self.seconds = rows, reported, seconds
+
+
+@dataclass
 class LoadModel:
     """Seconds of a batch from what its operators do; its fields are all that it remembers."""
 
@@ -63,6 +97,7 @@ class LoadModel:
     probing: dict[str, CostModel] = field(default_factory=dict)
     keeping: dict[str, CostModel] = field(default_factory=dict)
     rest: CostModel = field(default_factory=CostModel)
+    shortening: Shortening = field(default_factory=Shortening)
     #: All operators report their time: the rest is learnt from the rows of sources.
     measured: bool = False
 
@@ -75,12 +110,7 @@ class LoadModel:
     def fixed(self) -> float:
         """Seconds of a batch in which no operator does anything."""
         measured = (*self.probing.values(), *self.keeping.values())
-        return self.rest.fixed + self._shown * sum(model.fixed for model in measured)
-
-    @property
-    def _shown(self) -> float:
-        """The seconds by which a second that tasks report makes a batch longer."""
-        return self.rest.costs[-1]
+        return self.rest.fixed + self.shortening.part * sum(model.fixed for model in measured)
 
     def rates(self, operator: str) -> NDArray[np.float64]:
         """Seconds per row, comparison, output and byte of an operator."""
@@ -92,7 +122,7 @@ class LoadModel:
         else:
             known = self.probing[operator].rates
             known = known + self.keeping[operator].rates if operator in self.keeping else known
-            known = self._shown * known
+            known = self.shortening.part * known
         rates: NDArray[np.float64] = np.maximum(known, _LEAST_RATES)
         return rates
 
@@ -101,7 +131,7 @@ class LoadModel:
         efforts: Mapping[str, Effort],
         busy_seconds: float,
         seconds: Mapping[str, Took],
-        tuning: LoadTuning = TUNING.load,
+        tuning: ControlTuning = TUNING,
         first_work: float | None = None,
     ) -> None:
         """Learn from one batch: efforts, total seconds, and the seconds of operators that report them.
@@ -115,31 +145,32 @@ class LoadModel:
         of_work = 1.0 if first_work is None else first_work
         for name, one in known.items():
             probing = self.probing.setdefault(name, CostModel())
-            probing.observe(efforts[name], scale * one.probing, tuning, of_work)
+            probing.observe(efforts[name], scale * one.probing, tuning.load, of_work)
             if one.keeping:
                 keeping = self.keeping.setdefault(name, CostModel())
-                keeping.observe(Effort(efforts[name].rows), scale * one.keeping, tuning, of_work)
+                keeping.observe(Effort(efforts[name].rows), scale * one.keeping, tuning.load, of_work)
         others = [one for name, one in efforts.items() if name != SOURCES and name not in self.probing]
         if (not others) != self.measured and self.rest.has_rows:
             # Costs per row of a source are none per row of an operator.
             self.rest = CostModel()
         self.measured = not others
         work = Effort.total(others) if others else efforts.get(SOURCES, Effort())
-        of_work = tuning.first_work if first_work is None else first_work
-        self._observe_rest(work, busy_seconds, scale * together, tuning, of_work)
-
-    def observe_empty(self, busy_seconds: float, tuning: LoadTuning = TUNING.load) -> None:
-        """Learn from a batch without rows: it is all fixed cost."""
-        self._observe_rest(Effort(), busy_seconds, 0.0, tuning, first_work=0.0)
-
-    def _observe_rest(
-        self, work: Effort, busy_seconds: float, reported: float, tuning: LoadTuning, first_work: float
-    ) -> None:
-        """Learn from the time of a batch and the seconds of it that tasks reported."""
+        of_work = tuning.load.first_work if first_work is None else first_work
+        reported = scale * together
         if self.rest.is_blank:
-            self.rest.guess(work, busy_seconds - reported, tuning, first_work)
-            self.rest.costs[-1] = 1.0
-        self.rest.observe(replace(work, bytes=reported), busy_seconds, tuning, last_most=1.0)
+            self.rest.guess(work, busy_seconds - reported, tuning.load, of_work)
+        rows = efforts[SOURCES].rows if SOURCES in efforts else work.rows + sum(efforts[n].rows for n in known)
+        self.shortening.observe(rows, reported, busy_seconds, self.rest.error, tuning)
+        self._observe_rest(replace(work, bytes=reported), busy_seconds, tuning)
+
+    def observe_empty(self, busy_seconds: float, tuning: ControlTuning = TUNING) -> None:
+        """Learn from a batch without rows: it is all fixed cost."""
+        if self.rest.is_blank:
+            self.rest.guess(Effort(), busy_seconds, tuning.load, first_work=0.0)
+        self._observe_rest(Effort(), busy_seconds, tuning)
+
+    def _observe_rest(self, work: Effort, busy_seconds: float, tuning: ControlTuning) -> None:
+        self.rest.observe(work, busy_seconds, tuning.load, last=self.shortening.part)
 
 
 def wall_seconds(instances: Sequence[float], parallelism: int) -> float:
