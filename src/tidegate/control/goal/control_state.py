@@ -29,8 +29,10 @@ class ControlState:
     #: 3. Prediction errors, and the prediction for the next batch.
     margin: SafetyMargin = field(default_factory=SafetyMargin)
     predicted: float | None = None
-    #: 4. When levels ease; consecutive batches that were too long at the deepest levels.
+    #: 4. When levels ease; the seconds of a usual batch at the lasting levels; consecutive batches that were
+    #: too long at the deepest levels.
     hysteresis: Hysteresis = field(default_factory=Hysteresis)
+    usual: float = 0.0
     too_long: int = 0
     #: 5. By shed option: the level that lasts, and that of the next batch, which may be deeper for once.
     lasting: dict[str, float] = field(default_factory=dict)

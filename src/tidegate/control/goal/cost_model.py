@@ -92,6 +92,10 @@ class CostModel:
         """Whether a batch with rows was observed."""
         return self.scale[_ROW] > 0
 
+    def seconds(self, effort: Effort) -> float:
+        """What this effort is expected to take."""
+        return float(np.dot(self.costs, np.append(1.0, effort.parts)))
+
     def observe(
         self,
         effort: Effort,
@@ -109,7 +113,7 @@ class CostModel:
             self.guess(effort, seconds, tuning, first_work)
         if last is not None:
             self.costs[-1] = last
-        expected = float(np.dot(self.costs, made))
+        expected = self.seconds(effort)
         before = np.array(self.scale)
         known = bool((made <= 2 * before).all())
         seconds, past = self._believed(seconds, expected, known, tuning)

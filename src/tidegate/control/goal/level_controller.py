@@ -113,21 +113,26 @@ class LevelController:
             return
         if state.lasting == forecast.nothing:
             return
+        if target > (1 - self._margin) * self.settings.batch_seconds and now.seconds(now.nothing) <= target:
+            # The goal is out of reach, and shedding does not shorten batches measurably.
+            state.lasting = forecast.nothing
+            return
         # Back to back, a short batch is followed by few rows; that is no reason to ease.
         settled = forecast.times(usual)
         planned = settled.seconds(state.lasting)
-        fills = state.hysteresis.eases(planned / target, self.tuning.ease)
-        if fills is not None:
-            easier = settled.fit(fills * target, easier=state.lasting).levels
+        # A forecast of little work may be wrong: easing fills what the one before had left, too.
+        most, state.usual = max(planned, state.usual), planned
+        if state.hysteresis.eases(planned / target, self.tuning.ease):
+            easier = settled.fit(planned / most * target, easier=state.lasting).levels
             state.lasting = self._not_too_fast(forecast, easier)
         else:
             self._mix(settled, planned)
 
-    def _judge(self, forecast: PlanForecast, busy_seconds: float) -> None:
+    def _judge(self, forecast: PlanForecast, pace: float) -> None:
         """Update whether a batch with the usual rows is too long at the deepest levels, or fits again."""
 
         def fits(seconds: float, part_most: float) -> bool:
-            usual = forecast.times(min(part_most, self._usual_part(seconds, busy_seconds)))
+            usual = forecast.times(min(part_most, self._usual_part(seconds, pace)))
             return usual.seconds(usual.deepest) <= seconds
 
         state, time = self.state, self.settings.batch_seconds
@@ -137,13 +142,16 @@ class LevelController:
         elif state.too_long < 2 or fits((1 - self._margin) * time, math.inf):
             state.too_long = 0
 
-    def _usual_part(self, target: float, busy_seconds: float) -> float:
-        """Rows of a usual batch relative to the next one, which begins when this one ends."""
+    def _usual_part(self, target: float, pace: float) -> float:
+        """Rows of a usual batch relative to the next one, which begins when this one ends.
+
+        A batch that is longer than the time between triggers has the rows of its own length. It must fit with
+        those of its whole target, or each batch would be longer than the one before.
+        """
         trigger = self.settings.trigger_seconds
         if trigger is None:
             return 1.0
-        busy_seconds = max(busy_seconds, float_info.epsilon)
-        return trigger / max(trigger, busy_seconds) if trigger else target / busy_seconds
+        return max(trigger, target) / max(trigger, pace, float_info.epsilon)
 
     def _not_too_fast(self, forecast: PlanForecast, levels: Levels) -> dict[str, float]:
         """Limit the rise of work, so that a wrong model cannot undo in one batch what took many to learn."""

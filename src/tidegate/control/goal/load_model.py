@@ -63,30 +63,38 @@ class Shortening:
     machine. They fade, so that shedding is tried again after a while.
     """
 
-    #: Of the last batch: rows, reported seconds, seconds.
+    #: Of the last batch: rows, seconds, seconds that tasks reported, and the work of which none did.
     rows: float = 0.0
-    reported: float = 0.0
     seconds: float = 0.0
+    reported: float = 0.0
+    others: Effort = Effort()
     #: Weighted sums of squared differences of reported seconds, and of these by differences of seconds.
     squares: float = 0.0
     products: float = 0.0
     part: float = 1.0
 
     def observe(
-        self, rows: float, reported: float, seconds: float, error: float, tuning: ControlTuning
+        self,
+        rows: float,
+        seconds: float,
+        reported: float,
+        others: Effort,
+        rest: CostModel,
+        tuning: ControlTuning,
     ) -> None:
-        """After a batch; `error`: by which seconds usually differ from those predicted."""
+        """After a batch; `rest`: the model of the time that no task reports."""
         less, shorter = self.reported - reported, self.seconds - seconds
         little = tuning.level.measurable
         if abs(rows - self.rows) <= little * rows and abs(less) > little * reported:
+            shorter -= rest.seconds(self.others) - rest.seconds(others)
             # A pause is no evidence: no pair counts for more than twice the expected.
             shorter = less + max(-2 * abs(less), min(2 * abs(less), shorter - less))
             past = 1 - 1 / tuning.load.scale_memory
             self.squares = past * self.squares + less**2
             self.products = past * self.products + less * shorter
-            doubt = 2 * error**2 + float_info.min
+            doubt = 2 * rest.error**2 + float_info.min
             self.part = min(1.0, max(0.0, (self.products + doubt) / (self.squares + doubt)))
-        self.rows, self.reported, self.seconds = rows, reported, seconds
+        self.rows, self.seconds, self.reported, self.others = rows, seconds, reported, others
 
 
 @dataclass
@@ -160,7 +168,7 @@ class LoadModel:
         if self.rest.is_blank:
             self.rest.guess(work, busy_seconds - reported, tuning.load, of_work)
         rows = efforts[SOURCES].rows if SOURCES in efforts else work.rows + sum(efforts[n].rows for n in known)
-        self.shortening.observe(rows, reported, busy_seconds, self.rest.error, tuning)
+        self.shortening.observe(rows, busy_seconds, reported, work, self.rest, tuning)
         self._observe_rest(replace(work, bytes=reported), busy_seconds, tuning)
 
     def observe_empty(self, busy_seconds: float, tuning: ControlTuning = TUNING) -> None:
