@@ -27,6 +27,7 @@ from tidegate.control.goal import goal_loop
 from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
+from tidegate.control.goal.warm_up import WarmUp
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import StreamClock
 from tidegate.model.pieces import ByteRange, Piece
@@ -77,8 +78,6 @@ if TYPE_CHECKING:
 
 #: The wall clock when a scenario begins; a multiple of every window and slot.
 EPOCH_US = 1_700_000_000 * US
-#: Batches of a new process that the driver reports as cold.
-COLD_BATCHES = 3
 #: Bytes of a stored row; the most points that a match reports as samples of one batch.
 _ROW_BYTES, _SAMPLES_MOST = 40, 400
 
@@ -101,6 +100,7 @@ class GoalLoop:
         names = tuple(one.name for one in scenario.operators)
         first = planning.first_manifest({}, sorted(scenario.rows), {}, EPOCH_US)
         self.manifest = replace(first, settled_us=dict.fromkeys(names, first.clocks["a"].watermark_us))
+        self._warm_up = WarmUp()
         self._plan: Plan | None = None
         self._random = np.random.default_rng([scenario.seed, 211])
         #: Rows stored per join, side and basic window.
@@ -111,8 +111,7 @@ class GoalLoop:
         skipping, sifters, dropping = {}, {}, {}
         if settings.overload is not None:
             skipping = join_shedding.decide(settings.overload, manifest, self._traits)
-            cold = manifest.batch + 1 < COLD_BATCHES
-            fresh = {} if cold else stale_rows.decide(manifest, now_us)
+            fresh = {} if self._warm_up.is_cold else stale_rows.decide(manifest, now_us)
             skipping = stale_rows.applied(skipping, fresh, self._traits, settings.freshest)
         if settings.sifting is not None:
             sifters = sifting.decide(settings.sifting, manifest)
@@ -131,7 +130,9 @@ class GoalLoop:
         assert plan is not None, "a batch is planned before it runs"
         reports, matched, entered = self._reports(batch, plan)
         taken = {name: self._taken(name, batch, waiting[name]) for name in self._scenario.rows}
-        ran = Ran(reports, matched, entered, batch.busy, batch.number < COLD_BATCHES, taken=taken)
+        # As in the driver.
+        self._warm_up.observe(sum(one.rows for one in taken.values()), batch.busy)
+        ran = Ran(reports, matched, entered, batch.busy, self._warm_up.is_cold, taken=taken)
         clocks = {
             name: StreamClock(
                 seen, seen, plan.now_us if batch.spans[name][1] > batch.spans[name][0] else one.heard_us

@@ -67,8 +67,8 @@ class Shortening:
     rows: float = 0.0
     seconds: float = 0.0
     reported: float = 0.0
-    others: Effort = Effort()
-    #: Weighted sums of squared differences of reported seconds, and of these by differences of seconds.
+    others: Effort = field(default_factory=Effort)
+    #: Weighted sums of squared differences of reported seconds, and of these times those of seconds.
     squares: float = 0.0
     products: float = 0.0
     part: float = 1.0
@@ -84,9 +84,9 @@ class Shortening:
     ) -> None:
         """After a batch; `rest`: the model of the time that no task reports."""
         less, shorter = self.reported - reported, self.seconds - seconds
-        little = tuning.level.measurable
-        if abs(rows - self.rows) <= little * rows and abs(less) > little * reported:
-            shorter -= rest.seconds(self.others) - rest.seconds(others)
+        little, other = tuning.level.measurable, rest.seconds(self.others) - rest.seconds(others)
+        if abs(rows - self.rows) <= little * rows and abs(less) > max(little * reported, 2 * abs(other)):
+            shorter -= other
             # A pause is no evidence: no pair counts for more than twice the expected.
             shorter = less + max(-2 * abs(less), min(2 * abs(less), shorter - less))
             past = 1 - 1 / tuning.load.scale_memory
@@ -167,7 +167,7 @@ class LoadModel:
         reported = scale * together
         if self.rest.is_blank:
             self.rest.guess(work, busy_seconds - reported, tuning.load, of_work)
-        rows = efforts[SOURCES].rows if SOURCES in efforts else work.rows + sum(efforts[n].rows for n in known)
+        rows = efforts.get(SOURCES, Effort.total(efforts.values())).rows
         self.shortening.observe(rows, busy_seconds, reported, work, self.rest, tuning)
         self._observe_rest(replace(work, bytes=reported), busy_seconds, tuning)
 
