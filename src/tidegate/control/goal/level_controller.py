@@ -122,7 +122,8 @@ class LevelController:
         planned = settled.seconds(state.lasting)
         # A forecast of little work may be wrong: easing fills what the one before had left, too.
         most, state.usual = max(planned, state.usual), planned
-        if state.hysteresis.eases(planned / target, self.tuning.ease):
+        used = self._settled_seconds(planned, forecast.fixed, target) / target
+        if state.hysteresis.eases(used, self.tuning.ease):
             easier = settled.fit(planned / most * target, easier=state.lasting).levels
             state.lasting = self._not_too_fast(forecast, easier)
         else:
@@ -152,6 +153,17 @@ class LevelController:
         if trigger is None:
             return 1.0
         return max(trigger, target) / max(trigger, pace, float_info.epsilon)
+
+    def _settled_seconds(self, planned: float, fixed: float, target: float) -> float:
+        """How long batches become at levels with which one that has the rows of the target takes `planned`.
+
+        Each has the rows that arrive during the one before, and at least those of one trigger.
+        """
+        trigger = self.settings.trigger_seconds
+        if trigger is None or trigger >= target:
+            return planned
+        each = (planned - fixed) / target
+        return max(fixed + each * trigger, fixed / max(1 - each, float_info.epsilon))
 
     def _not_too_fast(self, forecast: PlanForecast, levels: Levels) -> dict[str, float]:
         """Limit the rise of work, so that a wrong model cannot undo in one batch what took many to learn."""
