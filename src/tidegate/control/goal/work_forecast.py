@@ -131,9 +131,8 @@ class WorkForecast:
                 if name in full and not self._reads_all(name):
                     full[name] = _times(full[name], 1 / max(kept, self.settings.goal.tuning.level.measurable))
         for name, rows in self._offered_to_windows().items():
-            lost = efforts[name].rows / rows if rows else 1.0
-            outputs = efforts[name].outputs / max(lost, self.settings.goal.tuning.level.measurable)
-            full[name] = _times(Effort(rows, 0.0, outputs, efforts[name].bytes), self.growth)
+            # What it emitted are windows of earlier rows, whatever became of those of this batch.
+            full[name] = _times(replace(efforts[name], rows=rows, comparisons=0.0), self.growth)
         for name in self._sampled & full.keys():
             full[name] = replace(full[name], comparisons=full[name].rows)
         for name, entered in self.ran.entered.items():
