@@ -36,8 +36,8 @@ class LoadTuning:
     #: Time that costs cannot explain goes to the main one (fixed, pairs or rows); others are held back by the
     #: inverse of this. ½: rows and outputs become expensive too late; 2: by chance.
     absorbs: float = 0.03
-    #: Part of the time that no task reports which is attributed to rows until batches differ in size; on Spark
-    #: ten times the rows take twice as long.
+    #: Part of the time that no task reports which is attributed to rows until batches differ in size: on
+    #: Spark ten times the rows take about twice as long.
     #: ½: a first burst is underestimated; 2: the fixed cost is, and rows wait needlessly.
     first_work: float = 0.1
     #: Weight of earlier batches after a change. ½: a double outlier is believed; 2: a change takes longer.

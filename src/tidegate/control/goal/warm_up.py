@@ -1,11 +1,11 @@
 """Whether a process still warms up: batches still become faster at equal work.
 
     seconds ▲ ▪
-            │    ▪            A new process loads, compiles and starts workers. It is warm when the second half
-            │      ▪ ▪        of its batches so far has none that is measurably shorter than the shortest of
-            │          ▪ ▪    the first half, unless that is because it has fewer rows. So noise does not end
-            └─|─|───|───────▶ warm-up, and what still becomes faster has twice the time to show it.
-              2 4   8 batches
+            │    ▪         A new process loads, compiles and starts workers. It is warm when the second
+            │      ▪ ▪     half of its batches so far has none that is measurably shorter than all of
+            │          ▪   the first half, unless only by having fewer rows. So noise does not end it,
+            └─|─|───|──▶   and what still becomes faster has twice the time to show it.
+              2 4   8      batches
 
 Warm-up belongs to the process, so it is not in the manifest: a restart begins anew. It is recognised, not
 counted in batches, because batches of an overloaded start may last minutes, and those of a quiet one ten

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tidegate.control.goal.warm_up import WarmUp
 
 
-def cold_batches(batches: list[tuple[float, float]]) -> int:
+def cold_batches(batches: Sequence[tuple[float, float]]) -> int:
     """Batches after which the process counts as warm; one more if it stays cold."""
     warm_up = WarmUp()
     for number, (rows, seconds) in enumerate(batches, 1):
