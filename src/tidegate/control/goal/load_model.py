@@ -84,16 +84,18 @@ class Shortening:
     ) -> None:
         """After a batch; `rest`: the model of the time that no task reports."""
         less, shorter = self.reported - reported, self.seconds - seconds
+        past = 1 - 1 / tuning.margin.memory
+        self.squares, self.products = past * self.squares, past * self.products
         little, other = tuning.level.measurable, rest.seconds(self.others) - rest.seconds(others)
         if abs(rows - self.rows) <= little * rows and abs(less) > max(little * reported, 2 * abs(other)):
             shorter -= other
-            # A pause is no evidence: no pair counts for more than twice the expected.
-            shorter = less + max(-2 * abs(less), min(2 * abs(less), shorter - less))
-            past = 1 - 1 / tuning.load.scale_memory
-            self.squares = past * self.squares + less**2
-            self.products = past * self.products + less * shorter
-            doubt = 2 * rest.error**2 + float_info.min
-            self.part = min(1.0, max(0.0, (self.products + doubt) / (self.squares + doubt)))
+            # A pause says nothing, and no pair counts for more than twice the expected.
+            if abs(shorter - less) <= 2 * abs(less) + tuning.load.clip * rest.error:
+                shorter = less + max(-2 * abs(less), min(2 * abs(less), shorter - less))
+                self.squares += less**2
+                self.products += less * shorter
+        doubt = 2 * rest.error**2 + float_info.min
+        self.part = min(1.0, max(0.0, (self.products + doubt) / (self.squares + doubt)))
         self.rows, self.seconds, self.reported, self.others = rows, seconds, reported, others
 
 
