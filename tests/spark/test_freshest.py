@@ -103,7 +103,12 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controllers, "Ran", made_up)
     monkeypatch.setattr(Engine, "_now_us", now_us)
     monkeypatch.setattr(Engine, "_step", step)
-    monkeypatch.setattr(WarmUp, "is_cold", property(lambda warm_up: not warm_up._rows))
+    monkeypatch.setattr(WarmUp, "observe", second_batch_is_warm)
+
+
+def second_batch_is_warm(warm_up: WarmUp, rows: float, seconds: float) -> None:
+    """How long batches really take says nothing on a machine whose times are made up."""
+    warm_up._same += bool(rows)
 
 
 def start(spark: SparkSession, home: Path, *sinks: Sink) -> StreamingQuery:
