@@ -77,6 +77,30 @@ def test_a_stream_with_many_readers_is_accounted_for_and_each_output_too(
     assert readers == {"a_b_k.left": 1, "a_window": 0, "a_match": 0}
 
 
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_rows_of_a_join_with_a_condition_are_counted(spark: SparkSession, tmp_path: Path, how: Any) -> None:
+    add_files(tmp_path / "a", [stream_table([(seconds(t), t % 3, t, t) for t in range(9)])])
+    add_files(tmp_path / "b", [stream_table([(seconds(t), t % 3, 8 - t, t) for t in range(9)])])
+    a, b = (
+        tg.stream(
+            read_files(spark, tmp_path / name, STREAM_SCHEMA), time="ts", name=name, lateness="0 seconds"
+        )
+        for name in ("a", "b")
+    )
+    pairs, counts = Sink("pairs"), Sink("counts")
+    near = a.join(b, on="k", how=how, within="3 seconds", where="v < 4", name="near")
+    query = tg.start(
+        near.write_to(pairs, name="pairs"),
+        near.window("3 seconds").agg(n=F.count("*")).write_to(counts, name="counts"),
+        checkpoint=str(tmp_path / "ck"),
+        available_now=True,
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    total = query.receipts(by="total").set_index(["kind", "name"])
+    assert total.loc["output", "pairs"].rows_written == len(pairs.rows) > 0
+    assert total.loc["output", "counts"].rows_offered == len(pairs.rows)
+
+
 def test_a_join_that_skips_says_how_much_it_found_and_all_of_it_lies_in_the_checkpoint(
     spark: SparkSession, tmp_path: Path
 ) -> None:

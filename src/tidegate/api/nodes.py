@@ -60,11 +60,6 @@ class OperatorNode(ABC):
         """Whether skipped results may be emitted in a later batch."""
         return False
 
-    @property
-    def filters_behind(self) -> bool:
-        """Whether a filter behind the operator selects its rows."""
-        return False
-
 
 @dataclass(frozen=True, eq=False)
 class Window(OperatorNode):
@@ -179,10 +174,6 @@ class Join(OperatorNode):
         # A left semi join with a residual condition emits its rows in a second step, which does not know the
         # batch they belong to.
         return not (self.how == "left_semi" and self.is_conditional)
-
-    @property
-    def filters_behind(self) -> bool:
-        return self.how == "inner" and self.is_conditional
 
 
 @dataclass(frozen=True, eq=False)

@@ -183,14 +183,17 @@ def log_failure(error: Exception, folder: str) -> StateError | None:
     if not isinstance(error, Py4JError | PySparkException):
         return None
     text, place = str(error), urlsplit(folder)
-    file = re.search(rf"\S*{re.escape(place.netloc + place.path)}/[^\s,;'\"]+", text)
+    named = re.search(rf"\S*{re.escape(place.netloc + place.path)}/[^\s,;'\"]+", text)
+    # Spark says only the number of a file that is missing from the log of a source.
+    missing = re.search(r"batch (\d+) doesn't exist", text)
+    file = named[0].rstrip(".") if named else f"{folder}/sources/*/{missing[1]}" if missing else None
     cause = next((one.code for one in CAUSES if one.pattern.search(text)), None)
     if file is None or cause not in (None, "SOURCE_FILE_MISSING"):
         return None
     found = StateError(
         "A file of Spark's own log cannot be used",
         code="CHECKPOINT_SPARK_LOG_DAMAGED",
-        got=f"{file[0].rstrip('.')}: {reason(text)}",
+        got=f"{file}: {reason(text)}",
         why="It says which rows were taken, so without it rows would be skipped or taken twice",
         do="Restore the file from a backup, or start with a new checkpoint and new output directories",
     )

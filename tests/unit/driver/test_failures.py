@@ -197,6 +197,16 @@ def test_a_file_of_sparks_own_log_is_named_as_such(text: str, file: str) -> None
     assert log_failure(OSError("/data/ck/spark/commits/2"), "/data/ck/spark") is None
 
 
+def test_a_file_that_is_missing_from_the_log_of_a_source_is_named_by_its_number() -> None:
+    error = Py4JError(
+        "[STREAM_FAILED] Query terminated with exception: batch 2 doesn't exist SQLSTATE: XXKST"
+    )
+    found = log_failure(error, "/data/ck/spark")
+    assert found is not None
+    assert found.code == "CHECKPOINT_SPARK_LOG_DAMAGED"
+    assert "/data/ck/spark/sources/*/2: " in str(found)
+
+
 def test_a_starved_worker_is_named_and_not_the_stream_that_it_ended() -> None:
     text = (
         ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 3.0 failed:\n"

@@ -13,7 +13,7 @@ from typing import cast
 
 from pyspark.sql import DataFrame
 
-from tidegate.api.nodes import Node, OperatorNode, Output, Refused, StatelessStep, Window
+from tidegate.api.nodes import Node, Output, Refused, StatelessStep, Window
 from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile.column_pruning import inner_nodes
 from tidegate.driver.compile.compiled import Compiled
@@ -164,11 +164,11 @@ def lineage_of(compiled: Compiled, operators: Mapping[str, OperatorTraits]) -> L
     )
 
 
-def emits_every_row(node: Node) -> bool:
+def emits_every_row(compiled: Compiled, node: Node) -> bool:
     """Whether an output of this node writes exactly the rows that its operator or stream emitted."""
     base, steps = steps_of(node)
-    filtered = isinstance(base, OperatorNode) and base.filters_behind
-    return not filtered and not may_drop(steps)
+    operator = compiled.operator_of(base)
+    return (operator is None or operator.is_plain) and not may_drop(steps)
 
 
 def _source(compiled: Compiled, node: Node) -> tuple[str, bool]:
@@ -179,4 +179,4 @@ def _source(compiled: Compiled, node: Node) -> tuple[str, bool]:
 def _outlet(compiled: Compiled, output: Output) -> Outlet:
     base, _ = steps_of(output.node)
     takes = base.kind if isinstance(base, Refused) else "rows"
-    return Outlet(output.name, compiled.feeding(output.node), takes, emits_every_row(output.node))
+    return Outlet(output.name, compiled.feeding(output.node), takes, emits_every_row(compiled, output.node))

@@ -507,7 +507,7 @@ class Engine:
         rows = {}
         for output in self.compiled.outputs:
             operator = self.compiled.shown_by(output)
-            if operator is not None and operator.reports and emits_every_row(output.node):
+            if operator is not None and operator.reports and emits_every_row(self.compiled, output.node):
                 rows[output.name] = emitted(operator.name, reports)
         return rows
 

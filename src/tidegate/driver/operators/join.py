@@ -183,7 +183,7 @@ class JoinOperator(Operator):
         return any(self.inputs[s].entry is None and random_drop(work, s) is not None for s in (LEFT, RIGHT))
 
     def shown(self, results: DataFrame) -> DataFrame:
-        if self.is_plain or self.candidates is not None:
+        if self.is_plain:
             return results
         return results.where(condition(self.where))
 
@@ -247,7 +247,8 @@ class JoinOperator(Operator):
 
     @property
     def is_plain(self) -> bool:
-        return self.where is None or bool(self.layout.shown)
+        # A residual condition is decided before the tasks emit the rows.
+        return self.where is None or bool(self.layout.shown) or self.candidates is not None
 
 
 def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
