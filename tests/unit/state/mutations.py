@@ -244,11 +244,11 @@ def _other_in_place(root: Path, kind: str, file: str, chance: random.Random) -> 
 def _copied(root: Path, kind: str, file: str, chance: random.Random) -> Mutation:
     """Under another name of the folder, or under the next one."""
     path = root / file
-    others = [one.name for one in path.parent.iterdir() if one.is_file() and one != path]
+    others = sorted(one.name for one in path.parent.iterdir() if one.is_file())
     number = path.name.partition(".")[0].partition("-")[0]
     if number.isdigit():
         others.append(path.name.replace(number, f"{BATCHES + chance.randrange(2):0{len(number)}d}", 1))
-    to = chance.choice(others or [f"{path.name}.copy"])
+    to = chance.choice([one for one in others if one != path.name] or [f"{path.name}.copy"])
     shutil.copyfile(path, path.parent / to)
     return Mutation(kind, (file, str((path.parent / to).relative_to(root))))
 
