@@ -58,7 +58,7 @@ def receipt_warnings(receipt: Mapping[str, Any]) -> Iterator[BatchWarning]:
                 f"Output {row['name']!r} will never have pairs that waited for repair",
                 got=f"{row['written_off_pairs']} skipped pairs were written off",
                 why="Repair is switched off, or the rows that it needs are gone or take too much space",
-                do="Keep shed=tg.Shed(repair=…) until nothing is owed, and raise its max_repair_state",
+                do="Keep shed=tg.Shed(repair=…) until no debt is left, and raise its max_repair_state",
             )
             yield BatchWarning(DEBTS_WRITTEN_OFF, message, f"{row['kind']} {row['name']}")
         if row["rows_unexplained"]:
